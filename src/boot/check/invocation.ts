@@ -2,7 +2,8 @@
 
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Finding } from './findings.ts';
-import { expandedWords, readUnit, type ServiceUnit, startsAgent, variablesOf } from './unit.ts';
+import { agentWords, readUnit, type ServiceUnit, variablesOf } from './unit.ts';
+import { expandedWords } from './unitWords.ts';
 
 export interface Invocation {
   json: boolean;
@@ -69,14 +70,8 @@ async function unitArgs(prefix: string, findings: Finding[]): Promise<string[]> 
     },
     bad: (path, why) => findings.push({ level: 'error', where: path, what: why, todo: 'Mend the file: its flags were not read.' }),
   });
-  const words: string[] = [];
-  for (const word of unit.exec.slice(1)) {
-    try {
-      words.push(...expandedWords([word], variables));
-    } catch (error) {
-      findings.push({ level: 'error', where: word, what: messageOf(error), todo: 'Mend the variable: its flags were not read.' });
-    }
-  }
+  const given = agentWords(unit).slice(1);
+  const words = unit.expands ? expandedWords(given, variables) : given;
   return prefix === '' ? words : words.map((word) => word.replace(KUBEADM_FILE, `$1${prefix}$2`));
 }
 
@@ -84,7 +79,7 @@ async function unitArgs(prefix: string, findings: Finding[]): Promise<string[]> 
 const KUBEADM_FILE = /^(--(?:config|config-dir|kubeconfig|bootstrap-kubeconfig)=)(\/.*)$/s;
 
 async function unitOf(prefix: string, findings: Finding[]): Promise<ServiceUnit | null> {
-  let unit: ServiceUnit | null;
+  let unit: Awaited<ReturnType<typeof readUnit>>;
   try {
     unit = await readUnit(prefix);
   } catch (error) {
@@ -96,13 +91,26 @@ async function unitOf(prefix: string, findings: Finding[]): Promise<ServiceUnit 
     });
     return null;
   }
-  if (unit === null || unit.exec.length === 0) return null;
+  if (unit === null) return null;
+  if (unit === 'masked') {
+    const what = 'the unit is masked: systemd does not start the kubelet';
+    findings.push({ level: 'note', where: 'kubelet.service', what, todo: '' });
+    return null;
+  }
+  for (const { where, why } of unit.ignored)
+    findings.push({ level: 'warning', where, what: `systemd leaves a line out: ${why}`, todo: 'Mend the line.' });
   const where = unit.files.join(', ');
-  if (startsAgent(unit)) {
+  const { commands, type } = unit;
+  if (commands.length === 0) return null;
+  if (commands.length > 1 && type !== 'oneshot') {
+    const what = 'the unit has more than one ExecStart=: systemd does not start it';
+    findings.push({ level: 'error', where, what, todo: 'Begin the drop-in with an empty ExecStart=.' });
+  }
+  if (agentWords(unit).length > 0) {
     findings.push({ level: 'note', where, what: 'the flags of the kubelet are those of this unit', todo: '' });
     return unit;
   }
-  const what = `the unit starts ${unit.exec[0] ?? ''}, not the kubelet: which flags that gives is not known`;
+  const what = `the unit starts ${commands[0]?.[0] ?? ''}, not the kubelet: which flags that gives is not known`;
   findings.push({ level: 'warning', where, what, todo: 'Give the flags to --check as well. Those of kubeadm are taken.' });
   return null;
 }
@@ -113,7 +121,8 @@ function kubeadmUnit(): ServiceUnit {
   const unit = [`--bootstrap-kubeconfig=${files.bootstrapKubeconfig}`, `--kubeconfig=${files.kubeconfig}`, `--config=${files.config}`];
   return {
     files: [],
-    exec: ['kubelet', ...unit, '$KUBELET_KUBEADM_ARGS', '$KUBELET_EXTRA_ARGS'],
+    commands: [['kubelet', ...unit, '$KUBELET_KUBEADM_ARGS', '$KUBELET_EXTRA_ARGS']],
+    ...{ expands: true, type: '', ignored: [] },
     environment: new Map(),
     environmentFiles: [files.env, ...files.extra].map((path) => ({ path, optional: true })),
   };

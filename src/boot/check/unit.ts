@@ -1,19 +1,29 @@
 /**
  * What systemd gives the kubelet: the words of `ExecStart=` in its unit and drop-ins, with the variables of its environment files
- * (systemd.exec(5), systemd.service(5) "Command lines"). Reads only.
+ * (systemd.exec(5), systemd.service(5) "Command lines"). Reads only. `test/boot/config/unit` compares it with a real systemd.
  */
 
-import { readdir } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { glob, readdir, realpath } from 'node:fs/promises';
+import { basename, isAbsolute } from 'node:path';
 import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { environmentOf } from './environmentFile.ts';
+import { type Specifiers, specified, WordReader, wordsOf } from './unitWords.ts';
 
 const FILE_BYTES_MAX = 64 * 1024;
 const UNIT = 'kubelet.service';
 /** Folders of units; a file in a later one takes the place of one with its name in an earlier one (systemd.unit(5)). */
-const FOLDERS = ['/lib/systemd/system', '/usr/lib/systemd/system', '/run/systemd/system', '/etc/systemd/system'];
+const FOLDERS = [
+  ...['/run/systemd/generator.late', '/lib/systemd/system', '/usr/lib/systemd/system', '/usr/local/lib/systemd/system'],
+  ...['/run/systemd/generator', '/run/systemd/system.attached', '/run/systemd/system'],
+  ...['/etc/systemd/system.attached', '/etc/systemd/system', '/run/systemd/generator.early', '/run/systemd/transient'],
+  ...['/run/systemd/system.control', '/etc/systemd/system.control'],
+];
+/** Drop-ins of all services come first: one of the unit's own takes the place of one of that name. */
+const DROP_INS = ['service.d', `${UNIT}.d`];
 
 interface EnvironmentFile {
+  /** May be a pattern. */
   path: string;
   /** It may be missing: its line begins with `-`. */
   optional: boolean;
@@ -21,36 +31,54 @@ interface EnvironmentFile {
 export interface ServiceUnit {
   /** Files that it was read from, in order. */
   files: string[];
-  /** Words of the last `ExecStart=`, the program first. Empty: there is none. */
-  exec: string[];
+  /** Commands of `ExecStart=`, the program of each first. Others than `oneshot` have one. */
+  commands: string[][];
+  /** Variables in the words of the last command count: it does not begin with `:`. */
+  expands: boolean;
+  /** `Type=`; '' = not set. */
+  type: string;
   environment: Map<string, string>;
   environmentFiles: EnvironmentFile[];
+  /** Lines that systemd leaves out. */
+  ignored: { where: string; why: string }[];
+}
+interface Place {
+  /** The file, without the prefix. */
+  path: string;
+  prefix: string;
 }
 
 /** The kubelet's unit with its drop-ins, below a prefix. Null: there is none. @throws when one of its files cannot be read. */
-export async function readUnit(prefix: string): Promise<ServiceUnit | null> {
-  const mains = await Promise.all(FOLDERS.map((folder) => textOf(`${prefix}${folder}/${UNIT}`)));
-  const main = FOLDERS.flatMap((folder, i) => (mains[i] == null ? [] : [`${prefix}${folder}/${UNIT}`])).at(-1);
+export async function readUnit(prefix: string): Promise<ServiceUnit | 'masked' | null> {
+  const mains = await Promise.all(
+    FOLDERS.map(async (folder) => ({ path: `${folder}/${UNIT}`, text: await textOf(`${prefix}${folder}/${UNIT}`) })),
+  );
+  const main = mains.findLast(({ text }) => text !== null);
+  if (main?.text?.trim() === '') return 'masked';
   const dropIns = new Map<string, string>();
-  for (const folder of FOLDERS) {
-    const names = await readdir(`${prefix}${folder}/${UNIT}.d`).catch((): string[] => []);
-    for (const name of names) if (name.endsWith('.conf')) dropIns.set(name, `${prefix}${folder}/${UNIT}.d/${name}`);
-  }
-  const files = [...(main === undefined ? [] : [main]), ...[...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path)];
-  if (files.length === 0) return null;
-  const unit: ServiceUnit = { files, exec: [], environment: new Map(), environmentFiles: [] };
-  for (const path of files) {
+  for (const kind of DROP_INS)
+    for (const folder of FOLDERS) {
+      const names = await readdir(`${prefix}${folder}/${kind}`).catch((): string[] => []);
+      for (const name of names) if (name.endsWith('.conf')) dropIns.set(name, `${folder}/${kind}/${name}`);
+    }
+  const paths = [...(main === undefined ? [] : [main.path]), ...[...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path)];
+  if (paths.length === 0) return null;
+  const files = paths.map((path) => `${prefix}${path}`);
+  const unit: ServiceUnit = { files, commands: [], expands: true, type: '', environment: new Map(), environmentFiles: [], ignored: [] };
+  for (const path of paths) {
     try {
-      addSettings(unit, (await textOf(path)) ?? '');
+      await addSettings(unit, { path, prefix }, (await textOf(`${prefix}${path}`)) ?? '');
     } catch (error) {
-      throw new Error(`${path}: ${messageOf(error)}`);
+      throw new Error(`${prefix}${path}: ${messageOf(error)}`);
     }
   }
   return unit;
 }
 
+/** Null: there is no such file. A link to /dev/null is empty. */
 async function textOf(path: string): Promise<string | null> {
   try {
+    if ((await realpath(path)) === '/dev/null') return '';
     return (await readRegular(path, { bytesMax: FILE_BYTES_MAX })).toString('utf8');
   } catch (error) {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return null;
@@ -58,30 +86,80 @@ async function textOf(path: string): Promise<string | null> {
   }
 }
 
-function addSettings(unit: ServiceUnit, text: string): void {
+async function addSettings(unit: ServiceUnit, place: Place, text: string): Promise<void> {
+  const of = await specifiersOf(place);
   let section = '';
   for (const line of logicalLines(text)) {
     const head = /^\[(.*)\]$/.exec(line);
     if (head !== null) section = head[1] ?? '';
     if (head !== null || section !== 'Service') continue;
     const at = line.indexOf('=');
-    if (at > 0) addSetting(unit, { key: line.slice(0, at).trim(), value: line.slice(at + 1).trim() });
+    if (at <= 0) continue;
+    const key = line.slice(0, at).trim();
+    try {
+      addSetting(unit, { key, value: line.slice(at + 1).trim(), of });
+    } catch (error) {
+      unit.ignored.push({ where: `${place.prefix}${place.path}`, why: `${key}: ${messageOf(error)}` });
+    }
   }
 }
 
-/** An empty value forgets what was set before. */
-function addSetting(unit: ServiceUnit, { key, value }: { key: string; value: string }): void {
-  if (key === 'ExecStart') unit.exec = wordsOf(value.replace(/^[-@:+!]+/, ''));
-  else if (key === 'Environment') {
+/** An empty value forgets what was set before. @throws for a line that systemd leaves out */
+function addSetting(unit: ServiceUnit, { key, value, of }: { key: string; value: string; of: Specifiers }): void {
+  if (key === 'Type') unit.type = value;
+  else if (key === 'ExecStart') {
+    if (value === '') unit.commands = [];
+    else addCommands(unit, value, of);
+  } else if (key === 'Environment') {
     if (value === '') unit.environment.clear();
-    for (const word of wordsOf(value)) {
-      const at = word.indexOf('=');
-      if (at > 0) unit.environment.set(word.slice(0, at), word.slice(at + 1));
-    }
+    const { words, refused } = wordsOf(value, 'strict');
+    for (const word of words) addVariable(unit.environment, specified(word, of));
+    if (refused !== '') throw new Error(refused);
   } else if (key === 'EnvironmentFile') {
-    const path = value.replace(/^-/, '');
+    const optional = value.startsWith('-');
+    const path = specified(optional ? value.slice(1) : value, of);
     if (value === '') unit.environmentFiles = [];
-    else unit.environmentFiles.push({ path, optional: value.startsWith('-') });
+    else if (isAbsolute(path)) unit.environmentFiles.push({ path, optional });
+    else throw new Error(`${JSON.stringify(path)} is not an absolute path`);
+  }
+}
+function addVariable(environment: Map<string, string>, word: string): void {
+  const [, name = '', value = ''] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s.exec(word) ?? [];
+  if (name !== '') environment.set(name, value);
+}
+
+/** One line may have several commands, with `;` between them. */
+function addCommands(unit: ServiceUnit, value: string, of: Specifiers): void {
+  const reader = new WordReader(value, 'c');
+  const commands: string[][] = [];
+  let expands = true;
+  for (let first = reader.next(); first !== null; first = reader.next()) {
+    const [signs = ''] = /^[-@:+!|]*/.exec(first) ?? [];
+    expands = !signs.includes(':');
+    const program = specified(first.slice(signs.length), of);
+    if (program === '') throw new Error('there is no program');
+    // The next word is the name that the program is given for itself.
+    if (signs.includes('@') && reader.next() === null) throw new Error('there is no name for the program');
+    commands.push([program, ...argumentsOf(reader, of)]);
+  }
+  unit.commands.push(...commands);
+  unit.expands = expands;
+}
+function argumentsOf(reader: WordReader, of: Specifiers): string[] {
+  const words: string[] = [];
+  for (;;) {
+    if (/^;(?:\s|$)/.test(reader.rest)) {
+      reader.pass(1);
+      return words;
+    }
+    if (/^\\;(?:\s|$)/.test(reader.rest)) {
+      reader.pass(2);
+      words.push(';');
+      continue;
+    }
+    const word = reader.next();
+    if (word === null) return words;
+    words.push(specified(word, of));
   }
 }
 
@@ -89,87 +167,42 @@ function addSetting(unit: ServiceUnit, { key, value }: { key: string; value: str
 function logicalLines(text: string): string[] {
   const lines: string[] = [];
   let open: string | null = null;
-  for (const raw of text.split(/\r?\n/)) {
-    const line: string = open === null ? raw.trimStart() : raw;
+  for (const raw of text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)) {
     if (/^\s*[#;]/.test(raw)) continue;
-    const more = line.endsWith('\\');
-    const joined: string = (open ?? '') + (more ? `${line.slice(0, -1)} ` : line);
-    open = more ? joined : null;
-    if (!more && joined.trim() !== '') lines.push(joined.trim());
+    const line: string = (open ?? '') + raw;
+    // An even number of them are backslashes of the value.
+    const more = (/\\*$/.exec(raw)?.[0].length ?? 0) % 2 === 1;
+    open = more ? `${line.slice(0, -1)} ` : null;
+    if (!more && line.trim() !== '') lines.push(line.trim());
   }
   return open === null || open.trim() === '' ? lines : [...lines, open.trim()];
 }
 
-/** Words as systemd splits them: quotes hold words together and go; a backslash takes the next sign as it is. @throws on an open quote */
-export function wordsOf(text: string): string[] {
-  const words: string[] = [];
-  let word: string | null = null;
-  let quote = '';
-  for (let i = 0; i < text.length; i++) {
-    const c = text[i] ?? '';
-    if (c === '\\' && quote !== "'" && i + 1 < text.length) word = (word ?? '') + (text[++i] ?? '');
-    else if (quote !== '') {
-      if (c === quote) quote = '';
-      else word = (word ?? '') + c;
-    } else if (c === '"' || c === "'") {
-      quote = c;
-      word ??= '';
-    } else if (/\s/.test(c)) {
-      if (word !== null) words.push(word);
-      word = null;
-    } else word = (word ?? '') + c;
-  }
-  if (quote !== '') throw new Error('a quote is not closed');
-  return word === null ? words : [...words, word];
-}
-
-/** Variables of an environment file. @throws when a quote is not closed. */
-export function environmentOf(text: string): Map<string, string> {
-  const found = new Map<string, string>();
-  // A quoted value may go over lines: the quote is looked for in the rest of the text.
-  const line = /^[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*/my;
-  const next = /\n|$/g;
-  for (let at = 0; at < text.length; ) {
-    line.lastIndex = at;
-    const head = line.exec(text);
-    if (head === null) {
-      next.lastIndex = at;
-      at = (next.exec(text)?.index ?? text.length) + 1;
-      continue;
-    }
-    const { value, end } = valueAt(text, line.lastIndex, head[1] ?? '');
-    found.set(head[1] ?? '', value);
-    at = end;
-  }
-  return found;
-}
-
-/** What is quoted keeps its spaces and, in double quotes, the words that a later split finds in it. */
-function valueAt(text: string, start: number, name: string): { value: string; end: number } {
-  let value = '';
-  let kept = 0;
-  let quote = '';
-  let i = start;
-  for (; i < text.length; i++) {
-    const c = text[i] ?? '';
-    if (quote === '' && c === '\n') break;
-    if (c === '\\' && quote !== "'") {
-      const following = text[++i] ?? '';
-      // A line that goes on; inside double quotes only these signs are escaped (systemd.exec(5), EnvironmentFile=).
-      if (following === '\n') continue;
-      value += quote === '"' && !'"\\`$'.includes(following) ? `\\${following}` : following;
-      kept = value.length;
-    } else if (quote !== '' && c === quote) {
-      quote = '';
-      kept = value.length;
-    } else if (quote === '' && (c === '"' || c === "'")) quote = c;
-    else {
-      value += c;
-      if (quote !== '' || !/\s/.test(c)) kept = value.length;
-    }
-  }
-  if (quote !== '') throw new Error(`the value of ${name} has no closing quote`);
-  return { value: value.slice(0, kept), end: i + 1 };
+/** Of the system's manager. Letters that are not here are no specifiers, or say what this program cannot know. */
+async function specifiersOf({ path, prefix }: Place): Promise<Specifiers> {
+  const [name = ''] = UNIT.split('.');
+  const read = async (file: string): Promise<string> => ((await textOf(`${prefix}${file}`).catch(() => null)) ?? '').trim();
+  // Below a prefix it is another machine's.
+  const [etcName, machine] = [await read('/etc/hostname'), await read('/etc/machine-id')];
+  const host = prefix === '' ? (await read('/proc/sys/kernel/hostname')) || etcName : etcName;
+  const fixed: Readonly<Record<string, string>> = {
+    ...{
+      n: UNIT,
+      N: name,
+      p: name,
+      P: name,
+      j: name,
+      J: name,
+      i: '',
+      I: '',
+      f: `/${name}`,
+      y: path,
+      Y: path.slice(0, path.lastIndexOf('/')),
+    },
+    ...{ u: 'root', U: '0', g: 'root', G: '0', h: '/root', t: '/run', S: '/var/lib', C: '/var/cache', L: '/var/log', E: '/etc' },
+    ...{ T: '/tmp', V: '/var/tmp', D: '/usr/share', d: `/run/credentials/${UNIT}`, H: host, l: host.split('.')[0] ?? '', m: machine },
+  };
+  return (letter) => (Object.hasOwn(fixed, letter) ? fixed[letter] : undefined);
 }
 
 /** The variables of files, which win over those of the unit. `missing`: files that the service does not start without. */
@@ -184,33 +217,35 @@ export async function variablesOf(
 ): Promise<Map<string, string>> {
   const all = new Map(unit.environment);
   for (const { path: named, optional } of unit.environmentFiles) {
-    const path = `${prefix}${named}`;
-    try {
-      const text = await textOf(path);
-      if (text === null) {
-        said.missing(path, optional);
-        continue;
+    const paths = await pathsOf(`${prefix}${named}`);
+    if (paths.length === 0) said.missing(`${prefix}${named}`, optional);
+    for (const path of paths) {
+      try {
+        const text = await textOf(path);
+        if (text === null) {
+          said.missing(path, optional);
+          continue;
+        }
+        const found = environmentOf(text);
+        for (const [name, value] of found) all.set(name, value);
+        said.read(path, [...found.keys()]);
+      } catch (error) {
+        said.bad(path, messageOf(error));
       }
-      const found = environmentOf(text);
-      for (const [name, value] of found) all.set(name, value);
-      said.read(path, [...found.keys()]);
-    } catch (error) {
-      said.bad(path, messageOf(error));
     }
   }
   return all;
 }
 
-/** `$NAME` alone becomes the words of its value; `${NAME}` becomes its value as it is. What is not set is empty. */
-export function expandedWords(words: readonly string[], variables: ReadonlyMap<string, string>): string[] {
-  return words.flatMap((word) => {
-    const alone = /^\$([A-Za-z_][A-Za-z0-9_]*)$/.exec(word)?.[1];
-    if (alone !== undefined) return wordsOf(variables.get(alone) ?? '');
-    return [word.replaceAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, name: string) => variables.get(name) ?? '')];
-  });
+/** Files of a pattern, sorted. What is no pattern is a file. */
+async function pathsOf(path: string): Promise<string[]> {
+  if (!/[*?[]/.test(path)) return [path];
+  const found: string[] = [];
+  for await (const one of glob(path)) found.push(one);
+  return found.sort();
 }
 
-/** Whether the unit starts a node agent itself, so that its words are flags. */
-export function startsAgent({ exec }: Pick<ServiceUnit, 'exec'>): boolean {
-  return ['kubelet', 'actorlet'].includes(basename(exec[0] ?? ''));
+/** The words that start the node agent. Empty: the unit starts none, or something else. */
+export function agentWords({ commands }: Pick<ServiceUnit, 'commands'>): string[] {
+  return commands.find(([program = '']) => ['kubelet', 'actorlet'].includes(basename(program))) ?? [];
 }

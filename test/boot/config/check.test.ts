@@ -1,6 +1,6 @@
 /** `actorlet --check`: what it finds in flags, files, the host and the runtime, and that it changes nothing. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,12 +9,14 @@ import { exitCodeOf, type Finding, jsonOf, textOf } from '../../../src/boot/chec
 import { listeningPorts } from '../../../src/boot/check/host.ts';
 import { kubeadmFiles } from '../../../src/boot/check/invocation.ts';
 import { checkRuntime } from '../../../src/boot/check/runtime.ts';
-import { environmentOf, wordsOf } from '../../../src/boot/check/unit.ts';
+import { agentWords, readUnit, variablesOf } from '../../../src/boot/check/unit.ts';
+import { expandedWords } from '../../../src/boot/check/unitWords.ts';
 import { selfSignedCertificate } from '../../../src/boot/process/selfSigned.ts';
 import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
 import { type Cri, CriError } from '../../../src/ports/ports.ts';
 import { DAEMON } from '../../programs.ts';
 import { HEADER, tempDir } from '../helpers.ts';
+import { CASES, type UnitCase } from './unit/cases.ts';
 
 const project = join(import.meta.dirname, '../../..');
 const CALM = 'failSwapOn: false\nfailCgroupV1: false\ncgroupsPerQOS: false\nenforceNodeAllocatable: []\n';
@@ -40,6 +42,31 @@ function kubeadm(dir: ReturnType<typeof tempDir>, body = '', flags = '--containe
   dir.write('var/lib/kubelet/config.yaml', `${HEADER}${CALM}${body}`);
   dir.write('var/lib/kubelet/kubeadm-flags.env', `KUBELET_KUBEADM_ARGS="${flags}"\n`);
   return [`--kubeadm=${dir.path}`, `--root-dir=${dir.path}/var/lib/kubelet`];
+}
+/** What the kubelet gets from systemd as `--check` sees it. Null: systemd does not start it. */
+async function startedWith({ files }: UnitCase): Promise<string[] | null> {
+  using dir = tempDir();
+  for (const [path, text] of Object.entries(files)) {
+    dir.write(path.slice(1), text ?? '');
+    if (text !== null) continue;
+    rmSync(join(dir.path, path));
+    symlinkSync('/dev/null', join(dir.path, path));
+  }
+  const unit = await readUnit(dir.path);
+  if (unit === null || unit === 'masked') return null;
+  if (unit.commands.length === 0 || (unit.commands.length > 1 && unit.type !== 'oneshot')) return null;
+  let starts = true;
+  const variables = await variablesOf(unit, dir.path, {
+    read: () => {},
+    missing: (_, optional) => {
+      starts &&= optional;
+    },
+    bad: (_, why) => expect.unreachable(why),
+  });
+  // The manager's own, which no file of the node has.
+  variables.set('LANG', 'C.UTF-8');
+  const words = agentWords(unit).slice(1);
+  return starts ? (unit.expands ? expandedWords(words, variables) : words) : null;
 }
 const KUBECONFIG = `apiVersion: v1
 kind: Config
@@ -76,32 +103,14 @@ describe('a node that kubeadm set up', () => {
     const { code, findings } = await run(argv);
     expect(code).toBe(2);
     const errors = findings.filter((f) => f.level === 'error').map((f) => `${f.where}: ${f.what}`);
-    expect(errors).toContainEqual(expect.stringMatching(/kubeadm-flags\.env: the value of KUBELET_KUBEADM_ARGS has no closing quote$/));
     expect(errors).toContainEqual(expect.stringContaining('maxPods'));
     expect(errors).toContainEqual(expect.stringMatching(/^--kubeconfig: kubeconfig .*kubelet\.conf/));
   });
 
-  it('has its environment files read as systemd reads them', () => {
-    const text = String.raw`# by kubeadm
-KUBELET_KUBEADM_ARGS="--a=1  --b=2"
-; a comment
- SINGLE = '--c="x y" \d'   ${'\t'}
-BARE=--d --e\
- --f
-export NOT_A_VARIABLE=1
-QUOTED="--node-labels=\"a b\" --x=\\y \z
---next"
-EMPTY=
-`;
-    expect(Object.fromEntries(environmentOf(text))).toEqual({
-      KUBELET_KUBEADM_ARGS: '--a=1  --b=2',
-      SINGLE: String.raw`--c="x y" \d`,
-      BARE: '--d --e --f',
-      QUOTED: `${String.raw`--node-labels="a b" --x=\y \z`}\n--next`,
-      EMPTY: '',
-    });
-    expect(() => environmentOf('A="--b\n')).toThrow('the value of A has no closing quote');
-    expect(wordsOf(String.raw`--a='b c'  "--d e" --f=\"g`)).toEqual(['--a=b c', '--d e', '--f="g']);
+  it('has its unit, drop-ins and environment files read as systemd 262 reads them', async () => {
+    const recorded = JSON.parse(readFileSync(join(import.meta.dirname, 'unit/recorded.json'), 'utf8')) as Record<string, string[] | null>;
+    expect(CASES.map(({ name }) => name)).toEqual(Object.keys(recorded));
+    for (const unit of CASES) expect({ [unit.name]: await startedWith(unit) }).toEqual({ [unit.name]: recorded[unit.name] });
   });
 
   it.each(['etc/default/kubelet', 'etc/sysconfig/kubelet'])('has the flags of %s, which win over those of kubeadm', async (file) => {
