@@ -39,8 +39,10 @@ const server = createServer(
     });
   },
 );
-server.on('secureConnection', () => {
+let resumed = 0;
+server.on('secureConnection', (socket) => {
   connections += 1;
+  if (socket.isSessionReused()) resumed += 1;
 });
 
 const folders: string[] = [];
@@ -65,6 +67,7 @@ async function api(
     clock?: ReturnType<typeof createClock>;
     cluster?: object;
     metrics?: Metrics;
+    idleMs?: number;
     /** File of a shell script that gives the credentials. */
     exec?: string;
   } = {},
@@ -94,6 +97,7 @@ async function api(
     kube: limits,
     event: limits,
     ...(o.metrics === undefined ? {} : { metrics: o.metrics }),
+    ...(o.idleMs === undefined ? {} : { idleMs: o.idleMs }),
   });
   made.push(kube);
   return { kube, dir };
@@ -201,6 +205,26 @@ describe('the API client', () => {
     expect((await kube.request({ verb: 'GET', path: '/version' }, opts())).ok).toBe(true);
     expect(connections - before).toBe(2);
   });
+  it('opens 8 connections for waves of requests, keeps 4 of them when it is quiet, and resumes the TLS session of the others', async () => {
+    handler = (_, res) => void setTimeout(() => res.end('{}'), 5);
+    const { kube } = await api({ idleMs: 100 });
+    const before = connections;
+    const wave = (count: number) => Promise.all(Array.from({ length: count }, () => kube.request({ verb: 'GET', path: '/x' }, opts())));
+    for (let i = 0; i < 5; i++) expect((await wave(20)).every((r) => r.ok)).toBe(true);
+    expect(connections - before).toBe(8);
+    const open = () => new Promise<number>((resolve, reject) => server.getConnections((error, n) => (error ? reject(error) : resolve(n))));
+    await expect.poll(open).toBe(4);
+    expect(
+      (await wave(4)).every((r) => r.ok),
+      'the four are used again',
+    ).toBe(true);
+    expect(connections - before).toBe(8);
+    resumed = 0;
+    await wave(20);
+    expect(connections - before).toBe(12);
+    expect(resumed).toBe(4);
+  });
+
   it('gives code, reason, message and the asked wait of a Status', async () => {
     handler = (_, res) =>
       void res

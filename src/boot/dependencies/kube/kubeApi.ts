@@ -4,6 +4,7 @@
  */
 
 import type { Agent } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import {
   KUBE_CLASSES,
@@ -45,6 +46,8 @@ export interface KubeApiOptions {
   sessions?: Sessions;
   /** Requests are made in the name of this user; who the credentials are of must be allowed to. */
   impersonate?: { user: string; group: string };
+  /** See {@link IDLE_MS}. */
+  idleMs?: number;
   /** For a credential program, and where `HTTPS_PROXY` stands. */
   env?: Readonly<Record<string, string | undefined>>;
 }
@@ -54,9 +57,11 @@ const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Connections of one class; watches hold theirs for as long as they last. */
 const SOCKETS_MAX = 256;
 /** Requests of one class that are under way at once: each needs a connection of its own, and its handshake costs both sides. */
-const REQUESTS_MAX = 16;
-/** Connections kept for later; what a burst needed beyond them is closed. */
-const FREE_SOCKETS_MAX = 4;
+const REQUESTS_MAX = 8;
+/** Connections of one class that are kept for later. */
+const FREE_SOCKETS_KEPT = 4;
+/** What a burst needs beyond them stays until nothing has needed it for so long: opened anew for each wave, it was a handshake a pod. */
+const IDLE_MS = 5_000;
 /** TCP asks an idle peer for life after this; a dead one is noticed within minutes even where nothing is sent. */
 const TCP_KEEP_ALIVE_MS = 15_000;
 
@@ -202,13 +207,18 @@ class HttpsKubeApi implements KubeApi {
         keepAlive: true,
         keepAliveMsecs: TCP_KEEP_ALIVE_MS,
         maxSockets: SOCKETS_MAX,
-        maxFreeSockets: FREE_SOCKETS_MAX,
+        maxFreeSockets: REQUESTS_MAX,
         rejectUnauthorized: !config.insecure,
         ...(config.tlsServerName === null ? {} : { servername: config.tlsServerName }),
       }),
       generation: loaded.generation,
       watches: new Set(),
     };
+    // The agent's own listener comes first: it takes back the time of a connection that was used again, and ends one that is idle for it.
+    pool.agent.on('free', (socket: Socket) => {
+      const idle = Object.values(pool.agent.freeSockets).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0);
+      if (idle > FREE_SOCKETS_KEPT) socket.setTimeout(this.#o.idleMs ?? IDLE_MS);
+    });
     this.#pools.set(of, pool);
     return pool;
   }
