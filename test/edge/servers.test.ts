@@ -5,7 +5,7 @@ import { healthzServerSpec } from '../../src/actors/edge/healthz.ts';
 import { type ReadOnlyOptions, readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
 import { type Inspect, probePort } from '../../src/actors/edge/server.ts';
 import type { ActorState } from '../../src/actors/supervision/types.ts';
-import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../src/boot/dependencies/metrics/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';

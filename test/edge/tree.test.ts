@@ -13,7 +13,7 @@ import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
 import { createRecorder } from '../../src/actors/recorder/recorder.ts';
 import { createTree } from '../../src/actors/supervision/tree.ts';
 import type { AnySpec, SupervisorSpec } from '../../src/actors/supervision/types.ts';
-import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../src/boot/dependencies/metrics/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import {
   type CheckpointEvent,

@@ -10,7 +10,7 @@ import { createClock, createEntropy, createRng, createYield } from '../../src/bo
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { createHost } from '../../src/boot/dependencies/machine/host.ts';
 import { createSys } from '../../src/boot/dependencies/machine/sys.ts';
-import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../src/boot/dependencies/metrics/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { createProber } from '../../src/boot/dependencies/prober.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config/config.ts';

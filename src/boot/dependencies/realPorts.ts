@@ -29,7 +29,7 @@ import { createIptables } from './machine/iptables.ts';
 import { createJournal } from './machine/journal.ts';
 import { createKernelLog } from './machine/kernelLog.ts';
 import { createSys } from './machine/sys.ts';
-import { createMetrics } from './metrics.ts';
+import { createMetrics } from './metrics/metrics.ts';
 import { createMounter } from './mounts/mounter.ts';
 import { createNet } from './net/net.ts';
 import { proxyOf } from './net/proxy.ts';

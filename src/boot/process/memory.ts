@@ -93,7 +93,7 @@ const LARGE_GROWTH_PERCENT = 30;
 /** Share of one core, since the look before, below which nothing is going on that a pause would hold up. */
 const IDLE_SHARE = 0.1;
 /** Least time between two collections, milliseconds: each takes 0.1 to 0.2 s of a core. */
-const REST_MS = 30_000;
+const REST_MS = 60_000;
 
 export interface HeapSource {
   /** Bytes of objects on the heap and of buffers beside it, garbage among them. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { certificateTtl } from '../../../src/boot/dependencies/certificates/ttl.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import { selfSignedCertificate } from '../../../src/boot/process/selfSigned.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'actorlet-ttl-'));

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createKubeApi } from '../../../src/boot/dependencies/kube/kubeApi.ts';
 import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import type { KubeResult } from '../../../src/machines/kube/request.ts';
 import type { KubeApi, KubeCallOptions } from '../../../src/ports/kube.ts';
 import type { Metrics } from '../../../src/ports/ports.ts';

@@ -10,7 +10,7 @@ import { createTree } from '../../../src/actors/supervision/tree.ts';
 import type { ActorSpec, SupervisorSpec, Tree } from '../../../src/actors/supervision/types.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../../src/boot/dependencies/clock.ts';
 import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import { criView } from '../../../src/machines/runtime/cri/messages.ts';
 import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
 import { runtimePodsView } from '../../../src/machines/runtime/pleg/messages.ts';

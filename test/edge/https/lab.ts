@@ -14,7 +14,7 @@ import { createGrpcCsi } from '../../../src/boot/dependencies/csi/grpcCsi.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createDiskUsage } from '../../../src/boot/dependencies/machine/diskUsage.ts';
 import { createSys } from '../../../src/boot/dependencies/machine/sys.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import { type CertificateRequest, issueCertificate, type Subject } from '../../../src/boot/process/selfSigned.ts';
 import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';

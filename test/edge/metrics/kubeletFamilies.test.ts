@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { addKubeletFamilies } from '../../../src/actors/edge/metrics/kubeletFamilies.ts';
 import { logMetrics } from '../../../src/actors/edge/stats/logMetrics.ts';
 import { pullRecordMetrics } from '../../../src/actors/edge/stats/pullRecordMetrics.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import { createFeatureGates } from '../../../src/machines/config/gates.ts';
 import type { ListedPod } from '../../../src/machines/pod/runtime/seen.ts';
 import { type PodRecord, podsView } from '../../../src/machines/pods/manager/messages.ts';

@@ -1,6 +1,7 @@
 /** The real Metrics port. */
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 
 describe('metrics', () => {
   it('renders counters, gauges and histograms, and keeps instances apart', async () => {
@@ -61,6 +62,22 @@ describe('metrics', () => {
       expect([name, Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])]).toEqual([name, expect.any(Number)]);
     expect(text).toContain('# TYPE nodejs_gc_duration_seconds histogram\n');
     expect(text).toContain('nodejs_version_info{version="v');
+  });
+  it('tells how late the event loop was, without the time between its looks, and wakes the process few times for it', async () => {
+    const metrics = createMetrics({ ofProcess: true });
+    const max = async (): Promise<number> => {
+      const text = await metrics.render((name) => name === 'nodejs_eventloop_lag_max_seconds');
+      return Number(/^nodejs_eventloop_lag_max_seconds (.*)$/m.exec(text)?.[1]);
+    };
+    expect(await max()).toBe(0);
+    // It looks four times a second, and a look after a reset only begins a time.
+    const stalled = async (): Promise<number> => {
+      await setTimeout(600);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+      await setTimeout(50);
+      return max();
+    };
+    await expect.poll(stalled).toBeGreaterThan(0.3);
   });
   it('tells the cheap facts about its process', async () => {
     const text = await createMetrics().render();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { addNodeMetrics } from '../../../src/actors/edge/metrics/nodeMetrics.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import { addRecordingMetrics } from '../../../src/boot/steps/recording.ts';
 import { type HollowNode, hollowNode, manifest, until } from '../../integration/hollowNode.ts';
 

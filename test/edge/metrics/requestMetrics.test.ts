@@ -1,7 +1,7 @@
 /** What is counted of requests: also those whose answers go on after their heads. */
 import { expect, it } from 'vitest';
 import { withRequestMetrics } from '../../../src/actors/edge/metrics/requestMetrics.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import type { Clock } from '../../../src/ports/ports.ts';
 import type { HttpReply } from '../../../src/ports/sockets/net.ts';
 

@@ -1,7 +1,7 @@
 /** Operations on cgroups were not measured, although every dashboard of a kubelet asks for them. */
 import { expect, it } from 'vitest';
 import { measuredCgroups } from '../../../src/actors/allocation/cgroups/measured.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import type { Cgroups } from '../../../src/ports/machine/cgroups.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 

@@ -1,7 +1,7 @@
 /** The parts of a new node's start were not measured. */
 import { expect, it } from 'vitest';
 import { nodeStartup } from '../../../src/actors/api/nodeStartup.ts';
-import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 
 it('measures a node that registers anew, part by part and once, and none that the cluster knew', async () => {
   const metrics = createMetrics();

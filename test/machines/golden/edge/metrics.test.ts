@@ -7,7 +7,7 @@ import { certificateMetrics } from '../../../../src/actors/api/certificates/cert
 import { ProviderKeyring } from '../../../../src/actors/runtime/imagePuller/providers.ts';
 import { certificateTtl } from '../../../../src/boot/dependencies/certificates/ttl.ts';
 import { clientMetrics } from '../../../../src/boot/dependencies/kube/clientMetrics.ts';
-import { createMetrics } from '../../../../src/boot/dependencies/metrics.ts';
+import { createMetrics } from '../../../../src/boot/dependencies/metrics/metrics.ts';
 import type { Metrics } from '../../../../src/ports/ports.ts';
 import { cluster, create, drop, inApi, isReady } from '../../../integration/cluster/clusterPods.ts';
 import { pod as staticPod } from '../../../integration/virtualNode.ts';

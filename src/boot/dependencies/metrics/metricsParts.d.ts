@@ -15,10 +15,6 @@ declare module 'prom-client/lib/histogram.js' {
   import { Histogram } from 'prom-client';
   export default Histogram;
 }
-declare module 'prom-client/lib/metrics/eventLoopLag.js' {
-  import type { Registry } from 'prom-client';
-  export default function add(registry: Registry): void;
-}
 declare module 'prom-client/lib/metrics/gc.js' {
   import type { Registry } from 'prom-client';
   export default function add(registry: Registry): void;

@@ -6,14 +6,14 @@
 import Counter from 'prom-client/lib/counter.js';
 import Gauge from 'prom-client/lib/gauge.js';
 import Histogram from 'prom-client/lib/histogram.js';
-import eventLoopLag from 'prom-client/lib/metrics/eventLoopLag.js';
 import gc from 'prom-client/lib/metrics/gc.js';
 import heapSizeAndUsed from 'prom-client/lib/metrics/heapSizeAndUsed.js';
 import processMaxFileDescriptors from 'prom-client/lib/metrics/processMaxFileDescriptors.js';
 import processOpenFileDescriptors from 'prom-client/lib/metrics/processOpenFileDescriptors.js';
 import version from 'prom-client/lib/metrics/version.js';
 import Registry from 'prom-client/lib/registry.js';
-import type { Metrics } from '../../ports/ports.ts';
+import type { Metrics } from '../../../ports/ports.ts';
+import { eventLoopLag } from './eventLoopLag.ts';
 
 interface Known {
   kind: string;
@@ -107,7 +107,8 @@ export function createMetrics(opts: { onCollectError?: (collector: string, error
   const collectErrors = metrics.counter('actorlet_metrics_collect_errors_total', 'Collectors that failed at a scrape.', ['collector']);
   addProcessMetrics(metrics);
   if (opts.ofProcess === true) {
-    for (const add of [eventLoopLag, gc, heapSizeAndUsed, processMaxFileDescriptors, processOpenFileDescriptors, version]) add(registry);
+    eventLoopLag(metrics);
+    for (const add of [gc, heapSizeAndUsed, processMaxFileDescriptors, processOpenFileDescriptors, version]) add(registry);
   }
   return metrics;
 }
