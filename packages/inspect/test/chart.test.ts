@@ -76,7 +76,11 @@ it('a machine that is one state is drawn with what it takes and does', async () 
   expect(chart?.root.states).toEqual([]);
   const lines = chart === null ? [] : mermaidOf(chart);
   expect(lines[1]).toMatch(/^ {2}state "\w+" as (\w+)$/);
-  expect(lines).toContainEqual(expect.stringMatching(/^ {2}(\w+) --> \1 : status\.set/));
+  expect(lines).toContainEqual(expect.stringMatching(/^ {2}(\w+) --> \1 : status\.set \/ keeps the status/));
+  const { coordinatorMachine } = await import('@actorlet/kubelet/machines/allocation/coordinator/coordinatorMachine.ts');
+  const coordinator = chartOf(coordinatorMachine);
+  const drawn = coordinator === null ? [] : mermaidOf(coordinator);
+  expect(drawn).toContainEqual(expect.stringMatching(/^ {2}(\w+) --> \1 : allocation\.admit \/ asks each provider/));
 });
 
 it('every transition of every machine carries the name of an event, of a delay or of the actor that ended', async () => {

@@ -12,6 +12,8 @@ export interface ChartTransition {
   targets: readonly string[];
   actions: readonly string[];
   reenter: boolean;
+  /** What it does, in words; absent: the machine does not say. */
+  does?: string;
 }
 export interface ChartState {
   id: string;
@@ -36,6 +38,13 @@ export interface Chart {
 /** The state and all in it. */
 export function statesOf(state: ChartState): ChartState[] {
   return [state, ...state.states.flatMap(statesOf)];
+}
+
+/** Where a machine is always the same: its one state, which takes all its messages. Null: it has several. */
+export function onlyState({ root }: Chart): ChartState | null {
+  if (root.states.length === 0) return root;
+  const [only, ...others] = root.states;
+  return only !== undefined && others.length === 0 && only.states.length === 0 && root.transitions.length === 0 ? only : null;
 }
 
 /** States of one chart; ours have some tens. The rest of a larger one is left out. */
@@ -63,6 +72,7 @@ export interface TransitionLike {
   guard?: unknown;
   actions?: readonly unknown[];
   reenter?: boolean;
+  description?: unknown;
 }
 
 /** The chart of an actor's logic; null for what is no machine (promises, callbacks). */
@@ -125,6 +135,7 @@ function transitionOf(
     targets: (t.target ?? []).map((s) => s.id),
     actions: (t.actions ?? []).map(nameOf),
     reenter: t.reenter === true,
+    ...(typeof t.description === 'string' ? { does: text(t.description) } : {}),
   };
 }
 

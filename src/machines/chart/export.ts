@@ -1,5 +1,5 @@
 /** A chart in the forms that other tools read: Mermaid, a configuration for `createMachine`. Pure. */
-import type { Chart, ChartState, ChartTransition } from './definition.ts';
+import { type Chart, type ChartState, type ChartTransition, onlyState } from './definition.ts';
 
 // ---- machine configuration -------------------------------------------------------------------------------------------
 
@@ -107,10 +107,11 @@ export function mermaidOf(chart: Chart): string[] {
     return made;
   };
   const { root } = chart;
-  if (root.states.length === 0) {
-    const only = name(root.id);
-    const loops = root.transitions.map((t) => `  ${only} --> ${only} : ${escaped(stepText(t))}`);
-    return ['stateDiagram-v2', `  state "${escaped(root.id)}" as ${only}`, `  [*] --> ${only}`, ...loops];
+  const only = onlyState(chart);
+  if (only !== null) {
+    const it = name(only.id);
+    const loops = only.transitions.map((t) => `  ${it} --> ${it} : ${escaped(stepText(t))}`);
+    return ['stateDiagram-v2', `  state "${escaped(only.key)}" as ${it}`, `  [*] --> ${it}`, ...loops];
   }
   // Regions, and transitions of the machine as a whole, need a state around them.
   const wrapped = root.type === 'parallel' || root.transitions.some((t) => t.targets.length > 0);
@@ -144,9 +145,9 @@ function edgeText(t: Pick<ChartTransition, 'label' | 'guard'>): string {
   return t.guard === '' ? t.label : `${t.label} [${t.guard}]`;
 }
 
-/** The same with what it does. */
-function stepText({ label, guard, actions }: Pick<ChartTransition, 'label' | 'guard' | 'actions'>): string {
-  return `${edgeText({ label, guard })}${actions.length === 0 ? '' : ` / ${actions.join(', ')}`}`;
+/** The same with what it does: in words where the machine has some. */
+function stepText({ label, guard, actions, does = actions.join(', ') }: ChartTransition): string {
+  return `${edgeText({ label, guard })}${does === '' ? '' : ` / ${does}`}`;
 }
 
 function escaped(text: string): string {

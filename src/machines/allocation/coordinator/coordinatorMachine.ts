@@ -137,12 +137,17 @@ export const coordinatorMachine = effects
               : `pods that wait for an allocation: ${open.size}${waiting.length === 0 ? '' : `, ${waiting.length} of them for their turn`}`,
         },
         on: {
-          'allocation.admit': { actions: ['begin'] },
-          'allocation.drafted': { actions: ['pass'] },
-          'allocation.decided': { actions: ['end'] },
-          'allocation.forget': { actions: [{ type: 'forget', params: ({ event }) => ({ uid: event.uid }) }] },
-          // For providers.
-          'allocation.hints': {},
+          'allocation.admit': { description: 'asks each provider that the pod needs, at once or when it is its turn', actions: ['begin'] },
+          'allocation.drafted': { description: 'passes the turn to the next pod, since all is decided for this one', actions: ['pass'] },
+          'allocation.decided': {
+            description: 'answers the pod manager, and remembers what the topology policy decided',
+            actions: ['end'],
+          },
+          'allocation.forget': {
+            description: 'tells every provider that the pod is not admitted',
+            actions: [{ type: 'forget', params: ({ event }) => ({ uid: event.uid }) }],
+          },
+          'allocation.hints': { description: 'does nothing, since it is a question to providers' },
         },
       },
     },

@@ -87,7 +87,13 @@ export const statusMachine = effects
         cluster ? 'statuses are kept here and handed to the writers of the API' : 'statuses are kept here and written nowhere',
     },
     context: ({ input }) => ({ cluster: input.cluster, version: input.version, entries: SharedMap.of<string, StatusEntry>() }),
-    on: { 'status.set': { actions: ['take'] }, 'status.forget': { actions: ['take'] } },
+    on: {
+      'status.set': {
+        description: 'keeps the status if it may follow the last one, publishes it, and tells the probes and the writer of the API',
+        actions: ['take'],
+      },
+      'status.forget': { description: 'drops the status of a pod that is gone, and tells its writer', actions: ['take'] },
+    },
   });
 
 function forget(context: StatusContext, event: StatusForget): Step {

@@ -1,6 +1,6 @@
 /** One actor: where it is in its chart, how it came there, what it holds, what it would take next. */
 
-import type { Chart, ChartState } from '@actorlet/kubelet/machines/chart/definition.ts';
+import { type Chart, type ChartState, onlyState } from '@actorlet/kubelet/machines/chart/definition.ts';
 import type { RecorderEntry } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
 import { useMemo, useState } from 'react';
 import type { ActorFrame, ActorRow } from '../../feed/frames.ts';
@@ -28,6 +28,7 @@ export function ActorPage({ state, path }: { state: PageState; path: string }) {
     // Before the first step that was seen, the recorder knows at least from where it came.
     return steps.length > 0 || chart === null ? steps : wayFrom(chart, frame?.history ?? []);
   }, [frame, chart]);
+  const only = chart === null ? null : onlyState(chart);
   const chosen = chart === null || asked === '' ? null : (pathTo(chart.root, asked).at(-1) ?? null);
   return (
     <article className="detail" aria-label={`Actor ${path}`}>
@@ -49,8 +50,8 @@ export function ActorPage({ state, path }: { state: PageState; path: string }) {
         </p>
       ) : null}
       {state.hello?.faultInjection && row !== undefined && below.length === 0 && <Acts path={root} />}
-      {chart !== null && chart.root.states.length === 0 ? (
-        <OneState chart={chart} taken={new Set(taken)} />
+      {only !== null ? (
+        <OneState state={only} taken={new Set(taken)} />
       ) : chart !== null ? (
         <>
           <Statechart chart={chart} active={active} taken={taken} selected={asked} onSelect={setAsked} />
@@ -66,9 +67,9 @@ export function ActorPage({ state, path }: { state: PageState; path: string }) {
   );
 }
 
-/** A machine without states has no picture: what it takes is all that there is of it. */
-function OneState({ chart, taken }: { chart: Chart; taken: ReadonlySet<string> }) {
-  const { transitions } = chart.root;
+/** A machine with one state has no picture: what it takes is all that there is of it. */
+function OneState({ state, taken }: { state: ChartState; taken: ReadonlySet<string> }) {
+  const { transitions } = state;
   return (
     <Section title="One state" note="it is always the same; this is what it takes, and what it does then">
       {transitions.length === 0 ? (
@@ -77,7 +78,7 @@ function OneState({ chart, taken }: { chart: Chart; taken: ReadonlySet<string> }
         <ul className="plain">
           {transitions.map((t) => (
             <li key={t.id} className={taken.has(t.id) ? 'tone-ok' : ''}>
-              <code>{t.label}</code> {t.guard === '' ? '' : `[${t.guard}]`} <span className="quiet">{t.actions.join(', ')}</span>
+              <code>{t.label}</code> {t.guard === '' ? '' : `[${t.guard}]`} <span className="quiet">{t.does ?? t.actions.join(', ')}</span>
             </li>
           ))}
         </ul>
