@@ -152,12 +152,13 @@ export class Secrets {
   /** Of a secret, all of it. */
   standIn(text: string): string {
     if (text === '') return '';
-    return (
-      this.#known.of(text) ??
-      this.#learn(
-        text,
-        this.#like(text, (draw, more) => likeText(text, draw, more)),
-      )
+    const known = this.#known.of(text);
+    if (known !== null) return known;
+    // The node may read it by another door, and take it apart.
+    if (isCredentials(text)) return this.#credentials(text);
+    return this.#learn(
+      text,
+      this.#like(text, (draw, more) => likeText(text, draw, more)),
     );
   }
 
@@ -482,6 +483,15 @@ function parsedOf(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Credentials of registries: with `auths`, or of each registry. */
+function isCredentials(text: string): boolean {
+  if (!text.includes('"auth') && !text.includes('"password"')) return false;
+  const document = documentOf(text);
+  if (!isRecord(document)) return false;
+  const all = Object.values(isRecord(document.auths) ? document.auths : document);
+  return all.length > 0 && all.every((one) => isRecord(one) && ('auth' in one || 'username' in one || 'password' in one));
 }
 
 /** Null: it is no base64. */

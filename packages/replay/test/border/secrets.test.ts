@@ -145,6 +145,24 @@ describe('a stand-in', () => {
     expect(() => JSON.parse(secrets().text('{"auths": hunter2', by('credentials')))).toThrow();
   });
 
+  it.each(['secret', 'words', 'credentials'] as const)(
+    'of credentials keeps their shape where they come in by the door %s first',
+    (first) => {
+      const s = secrets();
+      for (const config of [
+        { auths: { 'registry.example': { auth: btoa('me:open sesame') } } },
+        { r: { username: 'me', password: 'p "q\\' } },
+      ]) {
+        const text = JSON.stringify(config);
+        const made = s.text(text, by(first));
+        expect(Object.keys(JSON.parse(made))).toEqual(Object.keys(config));
+        expect(atob(s.text(btoa(text), by('credentials64')))).toBe(made);
+        expect(made).not.toMatch(/open sesame|p \\"q/);
+      }
+      expect(s.text('{"pin":4711,"auth":true}', by(first === 'credentials' ? 'secret' : first))).not.toMatch(/4711|true/);
+    },
+  );
+
   it('of a web token tells the same times', () => {
     const claims = { exp: 1_900_000_000, sub: 'system:serviceaccount:team:web', aud: ['api'] };
     const part = (value: object) => Buffer.from(json(value)).toString('base64url');
