@@ -1,8 +1,8 @@
 /** Runs the tree of this checkout on a recording. */
 import { createHash } from 'node:crypto';
 import type { Entry, Header } from '../src/entries.ts';
+import { type Replayed, replay } from '../src/player/replay.ts';
 import { silentLogger, silentMetrics } from '../src/player/silent.ts';
-import { type Replayed, replay } from '../src/replay.ts';
 
 const hashed = (kind: string) => (text: string | Uint8Array) => createHash(kind).update(text).digest('hex');
 

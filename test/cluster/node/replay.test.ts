@@ -6,11 +6,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { constants, zstdDecompressSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openInputs } from '@actorlet/ctl/src/commands/replay/file.ts';
-import { sh, steady } from '../../e2e/manifests.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { foundIn, type Planted, planted } from '../../../packages/replay/test/border/planted.ts';
 import { replayed } from '../../../packages/replay/test/replayed.ts';
+import { sh, steady } from '../../e2e/manifests.ts';
 import { type Cluster, STAY, startCluster, startKubectl } from '../cluster.ts';
 
 /** In the environment of a process no byte is zero. */

@@ -1,7 +1,7 @@
 /** Which inputs of a recording others come of: without them they are not asked for. */
 import { briefOf } from '../border.ts';
-import { isStream } from '../loose/answers.ts';
-import type { Script } from '../loose/script.ts';
+import { isStream } from '../lenient/answers.ts';
+import type { Script } from '../lenient/script.ts';
 
 export class Causes {
   readonly #script: Script;

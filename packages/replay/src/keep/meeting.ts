@@ -4,9 +4,9 @@
  */
 import { briefOf } from '../border.ts';
 import { entryOfLine } from '../check.ts';
-import { isInput, type Outcome } from '../entries.ts';
-import type { Edit } from '../loose/edit.ts';
-import type { Divergence, Parted } from '../player/divergence.ts';
+import { isInput, isOutcome, type Outcome } from '../entries.ts';
+import type { Edit } from '../lenient/edit.ts';
+import type { Divergence, Parted } from '../told/divergence.ts';
 import { renamedEntry } from './renamed.ts';
 
 /** All that was done is there. */
@@ -98,10 +98,6 @@ export class Meeting {
 
 function isDraw(line: string): boolean {
   return /^\["ask","(?:rng|entropy)\./.test(line);
-}
-
-function isOutcome(entry: { readonly 0: string }): entry is Outcome {
-  return ['ask', 'inside', 'answer', 'set', 'step', 'shown'].includes(entry[0]);
 }
 
 function isSame(a: Outcome, b: Outcome): boolean {

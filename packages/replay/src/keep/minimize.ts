@@ -1,16 +1,17 @@
 /** Cuts a recording down while it still shows the same: a divergence, or how a pod ends. */
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
-import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { entryOfLine, lineOf } from '../check.ts';
-import { type Entry, type Header, isInput } from '../entries.ts';
-import { defaultAnswers } from '../loose/defaults.ts';
-import { Edit } from '../loose/edit.ts';
-import { fullNameOf, type KnownPod, KnownPods, uidOf } from '../loose/pods.ts';
-import { runLoosely, type Surroundings } from '../loose/run.ts';
-import { Learner, type Script, type When } from '../loose/script.ts';
-import type { Divergence, Parted } from '../player/divergence.ts';
-import { type Replayed, replay } from '../replay.ts';
+import { type Entry, type Header, isInput, isOutcome } from '../entries.ts';
+import { defaultAnswers } from '../lenient/defaults.ts';
+import { Edit } from '../lenient/edit.ts';
+import { runLeniently, type Surroundings } from '../lenient/run.ts';
+import { Learner, type Script, type When } from '../lenient/script.ts';
+import { type Learned, Lives, learn } from '../player/learn.ts';
+import { fullNameOf, type KnownPod, KnownPods } from '../player/pods.ts';
+import { type Replayed, replay } from '../player/replay.ts';
+import type { PlayerWatch } from '../player/watch.ts';
+import type { Divergence, Parted } from '../told/divergence.ts';
 import { Causes } from './causes.ts';
 import { ENDED, Meeting } from './meeting.ts';
 import { standIns } from './names.ts';
@@ -49,8 +50,6 @@ const NAMES_STAY = 'names, addresses and images are in it: with others it does n
 
 /** What is kept. `at`: the input after which it shows. */
 type Goal = { at: When } & ({ kind: 'divergence'; divergence: Divergence; parted: Parted } | { kind: 'end'; pod: KnownPod; end: string });
-/** Steps of the workers of pods, by UID. `order`: number of the input. */
-type Lives = ReadonlyMap<string, readonly { readonly what: string; readonly order: number }[]>;
 interface Try {
   readonly lines: readonly string[];
   readonly inputs: number;
@@ -60,72 +59,22 @@ interface Try {
 
 /** Rejects with an Error that says why there is nothing to keep. */
 export async function minimize(o: MinimizeInput): Promise<Minimized> {
-  const known = new KnownPods();
-  const lives = new Map<string, { what: string; order: number }[]>();
-  const learner = new EndLearner(known, o.pod);
-  const first = await strictly(o, {
-    watch: learner,
-    step(e, node) {
-      learner.node = node;
-      known.see(e, node);
-      lived(lives, e, learner.now.order);
-    },
-    leaves: () => learner.look(),
-  });
-  if (first.failure !== null) throw new Error(`the node cannot be made: ${first.failure}`);
-  const pod = known.named(o.pod);
-  if (o.pod !== undefined && pod === null) throw new Error(`no pod ${o.pod} is in it; there are ${known.all.map(fullNameOf).join(', ')}`);
-  const script = learner.script();
-  const { divergence, parted } = first;
-  let goal: Goal;
+  const { header, own, around } = o;
+  const was = await learn({ pod: o.pod, header, next: o.entries(), own, entropy: around.hashes, drain: () => around.drain() });
+  const { divergence, parted, failure } = was.replayed;
+  if (failure !== null) throw new Error(`the node cannot be made: ${failure}`);
+  const pod = was.pods.named(o.pod);
+  if (o.pod !== undefined && pod === null)
+    throw new Error(`no pod ${o.pod} is in it; there are ${was.pods.all.map(fullNameOf).join(', ')}`);
   if (divergence !== null && parted !== null)
-    goal = { kind: 'divergence', divergence, parted, at: { order: divergence.input, atMs: divergence.monoMs } };
-  else if (divergence !== null) throw new Error('the tree no longer waits for what came in: what was recorded cannot be cut down to that');
-  else if (pod !== null) goal = { kind: 'end', pod, end: learner.end, at: learner.since };
-  else throw new Error('nothing diverges: say with --pod NAMESPACE/NAME which pod matters');
-  return await new Minimizer(o, { script, known: known.all, lives, goal, before: first.inputs }).run();
-}
-
-/** Notes how the pod is at the end, before the daemon is told to stop, and since when. */
-class EndLearner extends Learner {
-  node: Node | null = null;
-  end = '';
-  since: When = { atMs: 0, order: 0 };
-  readonly #known: KnownPods;
-  readonly #pod: string | undefined;
-  #stops = false;
-
-  constructor(known: KnownPods, pod: string | undefined) {
-    super();
-    this.#known = known;
-    this.#pod = pod;
-  }
-
-  override input(...of: Parameters<Learner['input']>): void {
-    this.look();
-    const [input] = of;
-    this.#stops ||= input[0] === 'told' && input[2] === 'stop';
-    super.input(...of);
-  }
-
-  look(): void {
-    const uid = this.#stops || this.node === null ? undefined : this.#known.named(this.#pod)?.uid;
-    if (uid === undefined || this.node === null) return;
-    const end = this.#known.howIs(this.node, uid);
-    if (end === this.end) return;
-    this.end = end;
-    this.since = this.now;
-  }
-}
-
-/** The recording before anything is cut. */
-interface Whole {
-  readonly script: Script;
-  readonly known: readonly KnownPod[];
-  readonly lives: Lives;
-  readonly goal: Goal;
-  /** Inputs. */
-  readonly before: number;
+    return await new Minimizer(o, was, {
+      ...{ kind: 'divergence', divergence, parted },
+      at: { order: divergence.input, atMs: divergence.monoMs },
+    }).run();
+  if (divergence !== null) throw new Error('the tree no longer waits for what came in: what was recorded cannot be cut down to that');
+  if (pod === null) throw new Error('nothing diverges: say with --pod NAMESPACE/NAME which pod matters');
+  const { end, since } = was.ends.get(pod.uid) ?? { end: '', since: { order: 0, atMs: 0 } };
+  return await new Minimizer(o, was, { kind: 'end', pod, end, at: since }).run();
 }
 
 class Minimizer {
@@ -139,14 +88,14 @@ class Minimizer {
   readonly #remarks: string[] = [];
   #runs = 0;
 
-  constructor(o: MinimizeInput, was: Whole) {
+  constructor(o: MinimizeInput, was: Learned, goal: Goal) {
     this.#o = o;
     this.#script = was.script;
-    this.#known = was.known;
-    this.#goal = was.goal;
+    this.#known = was.pods.all;
+    this.#goal = goal;
     this.#causes = new Causes(was.script);
-    this.#lives = new Map([...was.lives].map(([uid, steps]) => [uid, steps.filter(({ order }) => order <= was.goal.at.order)]));
-    this.#before = was.before;
+    this.#lives = was.lives;
+    this.#before = was.replayed.inputs;
   }
 
   async run(): Promise<Minimized> {
@@ -161,7 +110,12 @@ class Minimizer {
   async #cut(others: readonly KnownPod[]): Promise<{ found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null> {
     const goal = this.#goal;
     const all = Array.from({ length: goal.at.order + 1 }, (_, input) => input);
-    const near = [goal.at.order, ...[...this.#lives].flatMap(([uid, steps]) => (this.#isOf(uid) ? steps.map(({ order }) => order) : []))];
+    const near = [
+      goal.at.order,
+      ...[...this.#lives.all].flatMap(([uid, steps]) =>
+        this.#isOf(uid) ? steps.flatMap(({ order }) => (order <= goal.at.order ? [order] : [])) : [],
+      ),
+    ];
     let best: { found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null = null;
     const better = async (pods: readonly string[], inputs: ReadonlySet<number>): Promise<boolean> => {
       const found = await this.#try(new Edit({ pods, only: inputs }));
@@ -211,25 +165,19 @@ class Minimizer {
     this.#remarks.push(
       `only the time after ${goal.kind === 'end' ? 'the last step of the pod' : 'the divergence'} was cut off: without the order of the recording it does not come again`,
     );
-    if (goal.kind === 'divergence') {
-      const cut = cutAt(this.#o, goal);
-      return this.#minimized({ lines: await this.#renamedAsItIs(cut), inputs: goal.divergence.input + 1 }, this.#known.length);
-    }
-    const lines = cutAfter(this.#o, goal.at.order);
-    return this.#minimized({ lines: await this.#renamedAsItIs(lines), inputs: goal.at.order + 1 }, this.#known.length);
+    return this.#minimized({ lines: await this.#renamedAsItIs(cutAt(this.#o, goal)), inputs: goal.at.order + 1 }, this.#known.length);
   }
 
   /** In the order of the recording, under other names where they do not matter. */
   async #renamedAsItIs(lines: readonly string[]): Promise<readonly string[]> {
     const { around, header } = this.#o;
-    const lived = (some: readonly string[], watch?: Learner): Promise<Ended> => this.#strictly(some, watch === undefined ? {} : { watch });
     for (const containers of [true, false]) {
       const names = standIns({ pods: this.#known, node: namesOfNode(header), texts: textsOf(header, this.#script), containers });
       const edit = new Edit({ names });
       const digests = new Digests(edit, around.hashes);
-      await lived(lines, Object.assign(new Learner(), { digested: digests.digested.bind(digests) }));
+      await this.#strictly(lines, Object.assign(new Learner(), { digested: digests.digested.bind(digests) }));
       const renamed = renamedLines(lines, edit, digests);
-      const again = await lived(renamed);
+      const again = await this.#strictly(renamed);
       if (again.failure !== null || !this.#isGoal(again, edit)) continue;
       if (!containers) this.#remarks.push(CONTAINERS_STAY);
       return renamed;
@@ -269,49 +217,49 @@ class Minimizer {
     const goal = this.#goal;
     const lines: string[] = [];
     const meeting = goal.kind === 'divergence' ? new Meeting({ ...goal, edit }) : null;
-    const lives = new Map<string, { what: string; order: number }[]>();
+    const lives = new Lives();
     const pods = new KnownPods();
     const isThere = (node: Node | null): boolean =>
       goal.kind === 'end' && node !== null && pods.has(goal.pod.uid) && pods.howIs(node, goal.pod.uid) === edit.into(goal.end);
-    const run = await runLoosely({
+    const run = await runLeniently({
       ...{ header, script: this.#script, edit, own, hashes: around.hashes, around, endMs: goal.at.atMs },
       otherwise: defaultAnswers,
       line: (line, at) => (meeting === null ? void lines.push(line) : meeting.see(line, at)),
       ended: (node) => (meeting === null ? isThere(node) : meeting.met),
       step(e, node) {
         pods.see(e, node);
-        lived(lives, e, 0);
+        lives.see(e, 0);
       },
     }).catch(() => null);
     if (run === null) return null;
     meeting?.end();
-    if (!(meeting === null ? isThere(run.node) : meeting.met && this.#livesAgain(lives))) return null;
+    if (!(meeting === null ? isThere(run.player.node) : meeting.met && this.#livesAgain(lives))) return null;
     const made = meeting?.lines ?? [...lines, ENDED];
-    const again = await this.#strictly(made, {});
+    const again = await this.#strictly(made);
     if (again.failure !== null || !this.#isGoal(again, edit)) return null;
     on?.({ runs: this.#runs, lines: made.length, pods: this.#known.length });
-    return { lines: made, inputs: again.inputs, came: run.world.time.came };
+    return { lines: made, inputs: again.inputs, came: run.lenient.time.came };
   }
 
   /** Pods in which it diverges are what they were: else what was done then need not be right. */
   #livesAgain(lives: Lives): boolean {
-    return [...this.#lives].every(([uid, steps]) => !this.#isOf(uid) || stepsOf(lives.get(uid)) === stepsOf(steps));
+    return [...this.#lives.all].every(([uid]) => !this.#isOf(uid) || lives.of(uid) === this.#lives.of(uid, this.#goal.at.order));
   }
 
-  async #strictly(lines: readonly string[], heard: Heard): Promise<Ended> {
+  async #strictly(lines: readonly string[], watch?: PlayerWatch): Promise<Ended> {
+    const { own, around } = this.#o;
     const goal = this.#goal;
     const pods = new KnownPods();
     let end = '';
-    const again = await strictly(
-      { ...this.#o, header: JSON.parse(lines[0] ?? '') as Header, entries: () => entriesOf(lines) },
-      {
-        ...heard,
-        step: (e, node) => pods.see(e, node),
-        leaves(node) {
-          if (goal.kind === 'end' && pods.has(goal.pod.uid)) end = pods.howIs(node, goal.pod.uid);
-        },
+    let at = 1;
+    const again = await replay({
+      ...{ header: JSON.parse(lines[0] ?? '') as Header, own, entropy: around.hashes, drain: () => around.drain(), watch },
+      next: () => (at < lines.length ? entryOfLine(lines[at++] ?? '') : null),
+      step: (e, node) => pods.see(e, node),
+      leaves(node) {
+        if (goal.kind === 'end' && pods.has(goal.pod.uid)) end = pods.howIs(node, goal.pod.uid);
       },
-    );
+    });
     return { ...again, end };
   }
 
@@ -329,70 +277,19 @@ class Minimizer {
 /** `end`: of the pod that is kept. */
 type Ended = Replayed & { readonly end: string };
 
-interface Heard {
-  watch?: Learner;
-  step?(e: Extract<SupervisionEvent, { kind: 'transition' }>, node: Node): void;
-  leaves?(node: Node): void;
-}
-
-function strictly(
-  { header, entries, own, around }: Pick<MinimizeInput, 'header' | 'entries' | 'own' | 'around'>,
-  o: Heard = {},
-): Promise<Replayed> {
-  const { watch, step, leaves } = o;
-  return replay({
-    ...{ header, next: entries(), own, entropy: around.hashes, drain: () => around.drain() },
-    ...(watch === undefined ? {} : { watch }),
-    stopAt: (e, node) => {
-      step?.(e, node);
-      return false;
-    },
-    ...(leaves === undefined ? {} : { leaves }),
-  });
-}
-
-function entriesOf(lines: readonly string[]): () => Entry | null {
-  let at = 1;
-  return () => (at < lines.length ? entryOfLine(lines[at++] ?? '') : null);
-}
-
-function cutAt({ header, entries }: MinimizeInput, { divergence, parted }: Extract<Goal, { kind: 'divergence' }>): string[] {
+/** Without what comes after it. At a divergence what was done then is the last that is known. */
+function cutAt({ header, entries }: MinimizeInput, goal: Goal): string[] {
   const lines = [JSON.stringify(header)];
   const next = entries();
   let inputs = -1;
   let done = 0;
   for (let entry = next(); entry !== null; entry = next()) {
     if (isInput(entry)) inputs += 1;
-    if (inputs > divergence.input) break;
-    const outcome = ['ask', 'inside', 'answer', 'set', 'step', 'shown'].includes(entry[0]);
-    if (inputs === divergence.input && outcome && done++ > parted.done.length) continue;
-    lines.push(lineOf(entry));
+    if (inputs > goal.at.order) break;
+    const isLast = goal.kind === 'divergence' && inputs === goal.at.order && isOutcome(entry);
+    if (!isLast || done++ <= goal.parted.done.length) lines.push(lineOf(entry));
   }
-  return [...lines, parted.was === null ? ENDED : '["open"]'];
-}
-
-function cutAfter({ header, entries }: MinimizeInput, order: number): string[] {
-  const lines = [JSON.stringify(header)];
-  const next = entries();
-  let inputs = -1;
-  for (let entry = next(); entry !== null; entry = next()) {
-    if (isInput(entry)) inputs += 1;
-    if (inputs > order) break;
-    lines.push(lineOf(entry));
-  }
-  return [...lines, ENDED];
-}
-
-function lived(lives: Map<string, { what: string; order: number }[]>, e: SupervisionEvent, order: number): void {
-  const uid = e.kind === 'transition' ? uidOf(e.path) : '';
-  if (e.kind !== 'transition' || uid === '') return;
-  const steps = lives.get(uid) ?? [];
-  steps.push({ what: `${e.from} -> ${e.to} on ${e.event}`, order });
-  lives.set(uid, steps);
-}
-
-function stepsOf(steps: readonly { readonly what: string }[] = []): string {
-  return steps.map(({ what }) => what).join();
+  return [...lines, goal.kind === 'end' || goal.parted.was === null ? ENDED : '["open"]'];
 }
 
 function uidsWithout(all: readonly KnownPod[], kept: readonly KnownPod[]): string[] {

@@ -3,8 +3,8 @@ import type { Container } from '@actorlet/kubelet/machines/kube/podTable.ts';
 import { hashNameAndImage } from '@actorlet/kubelet/machines/pod/runtime/containerHash.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Json } from '../entries.ts';
-import type { Renaming } from '../loose/edit.ts';
-import type { KnownPod } from '../loose/pods.ts';
+import type { Renaming } from '../lenient/edit.ts';
+import type { KnownPod } from '../player/pods.ts';
 
 /** Namespaces of every cluster. */
 const OPEN_NAMESPACES: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public', 'kube-node-lease', '']);

@@ -3,7 +3,7 @@ import type { Entropy } from '@actorlet/kubelet/ports/ports.ts';
 import { shortDigest } from '../border.ts';
 import { entryOfLine, lineOf } from '../check.ts';
 import type { Entry, Header, Json, Now } from '../entries.ts';
-import type { Edit } from '../loose/edit.ts';
+import type { Edit } from '../lenient/edit.ts';
 
 /** Digests of what a tree says under the new names, and those of then. */
 export class Digests {

@@ -1,18 +1,13 @@
 /** What a player is given, and what it tells of what crosses between the tree and its ports. */
-import type { Entropy, Ports } from '@actorlet/kubelet/ports/ports.ts';
+import type { Entropy } from '@actorlet/kubelet/ports/ports.ts';
 import type { Entry, Header, Input, Json, Now } from '../entries.ts';
 import type { WhoActs } from '../seen/whose.ts';
+import type { Look } from './looks.ts';
 
 /** Numbers of functions of the tree: those from `from` up to, and without, `to`. */
 export interface Range {
   readonly from: number;
   readonly to: number;
-}
-
-/** From the tree's look number `look` at the clock on, since the last input, it stands `ms` after where it stood. */
-export interface Look {
-  readonly look: number;
-  readonly ms: number;
 }
 
 export const NO_FUNCTIONS: Range = { from: 0, to: 0 };
@@ -40,7 +35,6 @@ export interface PlayerInput {
   header: Header;
   /** Null at the end. */
   next(): Entry | null;
-  own: Pick<Ports, 'log' | 'metrics'>;
   entropy: Pick<Entropy, 'md5Hex' | 'sha256Hex'>;
   /** Hears what crosses between the tree and its ports. */
   watch?: PlayerWatch | undefined;

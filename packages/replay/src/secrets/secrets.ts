@@ -10,6 +10,7 @@ import { seeded } from '../border.ts';
 import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
 import { type Door, Doors, type Place } from './doors.ts';
+import { decodedBase64, encodedBase64, isCredentials, parsedOf } from './encodings.ts';
 import { LastWords } from './lastWords.ts';
 import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
 import { documentOf, isDeep, type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
@@ -475,36 +476,4 @@ const lossy = new TextDecoder('utf-8', { ignoreBOM: true });
 const BYTES = '\0bytes ';
 function bytesKey(base64: string): string {
   return BYTES + base64;
-}
-
-function parsedOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Credentials of registries: with `auths`, or of each registry. */
-function isCredentials(text: string): boolean {
-  if (!text.includes('"auth') && !text.includes('"password"')) return false;
-  const document = documentOf(text);
-  if (!isRecord(document)) return false;
-  const all = Object.values(isRecord(document.auths) ? document.auths : document);
-  return all.length > 0 && all.every((one) => isRecord(one) && ('auth' in one || 'username' in one || 'password' in one));
-}
-
-/** Null: it is no base64. */
-function decodedBase64(text: string): Uint8Array | null {
-  try {
-    return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  } catch {
-    return null;
-  }
-}
-
-function encodedBase64(bytes: Uint8Array): string {
-  let text = '';
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
 }

@@ -4,7 +4,7 @@ import { createEntropy } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import { describe, expect, it } from 'vitest';
 import { briefOf, isSpelled, SPELLED, shortDigest } from '../../src/border.ts';
 import type { Json, Outcome } from '../../src/entries.ts';
-import { sameArguments } from '../../src/player/digests.ts';
+import { sameArguments } from '../../src/exact/digests.ts';
 
 const { md5Hex } = createEntropy();
 const asked = (args: Json, digest: string): Outcome => ['ask', 'fs.stat', digest, 'nothing', briefOf(args)];

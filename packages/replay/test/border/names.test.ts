@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import type { Entry } from '../../src/entries.ts';
 import { standIns } from '../../src/keep/names.ts';
 import { renamedEntry } from '../../src/keep/renamed.ts';
-import { Edit } from '../../src/loose/edit.ts';
+import { Edit } from '../../src/lenient/edit.ts';
 
 const ROOT = join(import.meta.dirname, '../../../..');
 /** Of pods, each with an image of this name. */

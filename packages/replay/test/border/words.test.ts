@@ -1,8 +1,8 @@
 /** What a divergence says: the field that differs, of both sides, in one line each. */
 import { expect, it } from 'vitest';
 import type { Json } from '../../src/entries.ts';
-import { differences, saidWords } from '../../src/player/differences.ts';
-import { didOf, Report } from '../../src/player/report.ts';
+import { differences, saidWords } from '../../src/told/differences.ts';
+import { didOf, Report } from '../../src/told/report.ts';
 
 const stop = (timeout: number): Json => ['StopContainer', { containerId: 'c1', timeout }, { signal: { $: 'a' } }];
 

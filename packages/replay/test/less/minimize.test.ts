@@ -3,10 +3,10 @@ import { beforeAll, expect, it } from 'vitest';
 import { entryOfLine } from '../../src/check.ts';
 import { isInput } from '../../src/entries.ts';
 import { minimize } from '../../src/keep/minimize.ts';
-import { Edit } from '../../src/loose/edit.ts';
-import { runLoosely } from '../../src/loose/run.ts';
-import { Learner } from '../../src/loose/script.ts';
-import { replay } from '../../src/replay.ts';
+import { Edit } from '../../src/lenient/edit.ts';
+import { runLeniently } from '../../src/lenient/run.ts';
+import { Learner } from '../../src/lenient/script.ts';
+import { replay } from '../../src/player/replay.ts';
 import { AROUND, inputsOf, OWN, quickStart } from './quickStart.ts';
 
 let lines: string[];
@@ -30,7 +30,7 @@ it('with nothing left out, each thing comes in the order of the recording', asyn
   await replay({ header, next: entries(), own: OWN, entropy: AROUND.hashes, drain: () => AROUND.drain(), watch });
   const script = watch.script();
   const again: string[] = [];
-  await runLoosely({
+  await runLeniently({
     ...{ header, script, edit: new Edit({}), own: OWN, hashes: AROUND.hashes, around: AROUND, endMs: script.endMs },
     line: (line) => void again.push(line),
   });

@@ -1,7 +1,7 @@
 /** The process around a replay. */
 import { hash } from 'node:crypto';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
-import type { Surroundings } from '@actorlet/replay/src/loose/run.ts';
+import type { Surroundings } from '@actorlet/replay/src/lenient/run.ts';
 import type { CtlIo } from '../../io.ts';
 
 const hashed = (kind: 'md5' | 'sha256') => (text: string | Uint8Array) => hash(kind, text, 'hex');

@@ -12,9 +12,9 @@ import { PageServer, type Target } from '@actorlet/inspect/src/server/pageServer
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
-import type { Surroundings } from '@actorlet/replay/src/loose/run.ts';
+import type { Surroundings } from '@actorlet/replay/src/lenient/run.ts';
+import { Replay } from '@actorlet/replay/src/player/replay.ts';
 import { silentLogger, silentMetrics } from '@actorlet/replay/src/player/silent.ts';
-import { Replay } from '@actorlet/replay/src/replay.ts';
 import type { CtlIo } from '../../io.ts';
 import { openBrowser } from '../inspect.ts';
 import { pageLog } from '../recording/recordingUi.ts';
@@ -150,10 +150,7 @@ async function replayOf(
   const replay = new Replay({
     ...{ header, next, more, entropy: o.around.hashes, drain: () => o.around.drain(), lookedAt: true },
     own: { log: silentLogger, metrics: silentMetrics },
-    stopAt(...seen) {
-      o.step?.(...seen);
-      return false;
-    },
+    step: (e, node) => (e.kind === 'transition' ? o.step?.(e, node) : undefined),
   });
   return { replay, fromMs: header.wallMs };
 }

@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import type { ReplayInput, Stop } from '@actorlet/replay/src/replay.ts';
+import type { ReplayInput, Stop } from '@actorlet/replay/src/player/replay.ts';
 
 const WORKERS = 'node/pods/workers/';
 const DEPTH = 6;

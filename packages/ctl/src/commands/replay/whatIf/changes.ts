@@ -10,7 +10,7 @@ import { createFeatureGates, gateRefusals } from '@actorlet/kubelet/machines/con
 import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
 import { configOf } from '@actorlet/replay/src/border.ts';
 import type { Json } from '@actorlet/replay/src/entries.ts';
-import type { Script } from '@actorlet/replay/src/loose/script.ts';
+import type { Script } from '@actorlet/replay/src/lenient/script.ts';
 
 const GATES = 'featureGates.';
 

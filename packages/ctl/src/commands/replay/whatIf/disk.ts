@@ -4,8 +4,8 @@
  */
 import type { Clock, FileInfo, HostFs, Sys } from '@actorlet/kubelet/ports/ports.ts';
 import type { Json } from '@actorlet/replay/src/entries.ts';
-import type { Script } from '@actorlet/replay/src/loose/script.ts';
-import type { Otherwise } from '@actorlet/replay/src/loose/world.ts';
+import type { Otherwise } from '@actorlet/replay/src/lenient/lenient.ts';
+import type { Script } from '@actorlet/replay/src/lenient/script.ts';
 import { revive } from '@actorlet/replay/src/values.ts';
 import { simDisk } from '@actorlet/world/src/disk/disk.ts';
 import type { SimDisk } from '@actorlet/world/src/disk/types.ts';

@@ -1,7 +1,7 @@
 /** What a recording tells of its runtime: how long containers ran and how they ended, images, what was there; how long calls took. */
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Json } from '@actorlet/replay/src/entries.ts';
-import type { Asked, Script } from '@actorlet/replay/src/loose/script.ts';
+import type { Asked, Script } from '@actorlet/replay/src/lenient/script.ts';
 
 export interface Life {
   readonly attempt: number;

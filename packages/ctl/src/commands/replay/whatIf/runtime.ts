@@ -3,7 +3,7 @@ import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/cri.ts';
 import { CRI_METHODS } from '@actorlet/kubelet/machines/wire/criMethods.ts';
 import type { Clock, Cri } from '@actorlet/kubelet/ports/ports.ts';
-import type { Otherwise } from '@actorlet/replay/src/loose/world.ts';
+import type { Otherwise } from '@actorlet/replay/src/lenient/lenient.ts';
 import { createHollowRuntime, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import { LoneChecks } from '@actorlet/sim/src/invariants/lone.ts';
 import type { KnownRuntime, Life, Took } from './lives.ts';

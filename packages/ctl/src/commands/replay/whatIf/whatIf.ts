@@ -15,14 +15,14 @@ import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
 import { seeded } from '@actorlet/replay/src/border.ts';
-import type { Header, Input } from '@actorlet/replay/src/entries.ts';
-import { defaultAnswers } from '@actorlet/replay/src/loose/defaults.ts';
-import { Edit } from '@actorlet/replay/src/loose/edit.ts';
-import { fullNameOf, type KnownPod, KnownPods } from '@actorlet/replay/src/loose/pods.ts';
-import { runLoosely, type Surroundings } from '@actorlet/replay/src/loose/run.ts';
-import { Learner, type Script } from '@actorlet/replay/src/loose/script.ts';
+import type { Header } from '@actorlet/replay/src/entries.ts';
+import { defaultAnswers } from '@actorlet/replay/src/lenient/defaults.ts';
+import { Edit } from '@actorlet/replay/src/lenient/edit.ts';
+import { runLeniently, type Surroundings } from '@actorlet/replay/src/lenient/run.ts';
+import type { Script } from '@actorlet/replay/src/lenient/script.ts';
+import { isStop, learn } from '@actorlet/replay/src/player/learn.ts';
+import { fullNameOf, type KnownPod, KnownPods } from '@actorlet/replay/src/player/pods.ts';
 import { silentLogger, silentMetrics } from '@actorlet/replay/src/player/silent.ts';
-import { replay } from '@actorlet/replay/src/replay.ts';
 import type { CtlIo } from '../../../io.ts';
 import { inputFiles, openInputs } from '../file.ts';
 import { surroundings } from '../surroundings.ts';
@@ -164,48 +164,16 @@ async function readScenario(file: string): Promise<Scenario> {
 
 async function learned(file: string, around: Surroundings): Promise<Recorded> {
   const { header, next, more } = await openInputs(file);
-  let live: Node | null = null;
-  // How pods were before the daemon was told to stop.
-  const learner = new StopLearner(() => {
-    if (live !== null) endsOf(live, pods, ends);
+  const { script, pods, ends, replayed } = await learn({
+    ...{ header, next, more, own: OWN, entropy: around.hashes, drain: () => around.drain() },
   });
-  const pods = new KnownPods();
-  const ends = new Map<string, string>();
-  const { failure, divergence } = await replay({
-    ...{ header, next, more, own: OWN, entropy: around.hashes, drain: () => around.drain(), watch: learner },
-    stopAt(e, node) {
-      live = node;
-      pods.see(e, node);
-      return false;
-    },
-    leaves: (node) => {
-      if (ends.size === 0) endsOf(node, pods, ends);
-    },
-  });
+  const { failure, divergence } = replayed;
   if (failure !== null) throw new CtlError(EXIT.no, `${file}: the node cannot be made: ${failure}.`);
   const remark =
     divergence === null
       ? null
       : `this checkout does something else from ${new Date(divergence.wallMs).toISOString()} on: the world is known up to there`;
-  return { remark, header, script: learner.script(), pods, ends };
-}
-
-class StopLearner extends Learner {
-  readonly #stops: () => void;
-
-  constructor(stops: () => void) {
-    super();
-    this.#stops = stops;
-  }
-
-  override input(...of: Parameters<Learner['input']>): void {
-    if (isStop(of[0])) this.#stops();
-    super.input(...of);
-  }
-}
-
-function isStop(input: Input): boolean {
-  return input[0] === 'told' && input[2] === 'stop';
+  return { remark, header, script, pods, ends: new Map([...ends].map(([uid, { end }]) => [uid, end])) };
 }
 
 const OWN = { log: silentLogger, metrics: silentMetrics };
@@ -231,7 +199,7 @@ async function lived(
   let runtime: PlayedRuntime | null = null;
   let live: Node | null = null;
   let failure: string | null = null;
-  const { node, ...run } = await runLoosely({
+  const { player } = await runLeniently({
     ...{ header, script, edit: o.edit, own: OWN, hashes: o.around.hashes, around: o.around, config: o.config },
     ...(o.seed === 0 ? {} : { chance: seeded(header.seed + 4 + o.seed * 1_000) }),
     endMs: script.endMs + MORE_MS,
@@ -258,10 +226,10 @@ async function lived(
       if (e.kind === 'transition') steps.push({ atMs: nowMs, path: e.path, what: `${e.from} -> ${e.to} on ${e.event}` });
     },
   });
-  if (node !== null) endsOf(node, pods, ends);
+  if (player.node !== null) endsOf(player.node, pods, ends);
   // Set in a callback, which the compiler does not see.
   const played = runtime as PlayedRuntime | null;
-  return { steps, atEnd, ends, broken: played?.checks.broken ?? new Map(), failure: failure ?? run.failure };
+  return { steps, atEnd, ends, broken: played?.checks.broken ?? new Map(), failure: failure ?? player.failure };
 }
 
 /** As soon as the injector of the node runs. */

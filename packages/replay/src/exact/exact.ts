@@ -1,38 +1,33 @@
 /**
- * The world of a recording, played to the tree: its ports answer what they answered then, in the same order, and time stands
- * where it stood. What the tree asks is compared with what it asked then; the first difference is the divergence.
+ * A recording in its order: the ports answer what they answered then, and time stands where it stood. What the tree asks is
+ * compared with what it asked then; the first difference is the divergence.
  */
 
 import type { SupervisionEvent, Tree } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
-import type { Clock, Entropy, Ports } from '@actorlet/kubelet/ports/ports.ts';
-import { briefOf, OWN_WAY, SPELLED, seeded, stepOf, timerMs, withoutBody } from '../border.ts';
-import { type ByHand, FORMAT_BEFORE, type Input, isInput, isOutcome, type Json, type Now, type Outcome } from '../entries.ts';
+import type { Clock, Entropy, Yield } from '@actorlet/kubelet/ports/ports.ts';
+import { briefOf, SPELLED, seeded, stepOf, timerMs, withoutBody } from '../border.ts';
+import { FORMAT_BEFORE, type Input, isInput, isOutcome, type Json, type Now, type Outcome } from '../entries.ts';
 import { BODIES_MAX } from '../lines.ts';
-import type { Place } from '../secrets/doors.ts';
+import type { Due } from '../player/due.ts';
+import { type Look, Looks } from '../player/looks.ts';
+import { crossed, type Fn, type Matching, makerOf, type OnHand } from '../player/ports.ts';
+import { NO_FUNCTIONS, type PlayerInput, type Range } from '../player/watch.ts';
 import { maskedAs } from '../secrets/masks.ts';
 import { publishing } from '../seen/published.ts';
 import { saidOf } from '../seen/said.ts';
 import { type By, Whose } from '../seen/whose.ts';
-import { type Border, bytesJson, cross, isThenable, type Maker, revive } from '../values.ts';
+import type { Divergence, Parted } from '../told/divergence.ts';
+import { type Did, didOf, inputWords, type Moment, type PodOf, Report } from '../told/report.ts';
+import { outcomeWords } from '../told/words.ts';
+import { isThenable } from '../values.ts';
 import { Beyond } from './beyond.ts';
 import { Bodies } from './bodies.ts';
 import { SaidDigests } from './digests.ts';
-import type { Divergence, Parted } from './divergence.ts';
 import { type Expected, isSame, LIKENESSES, Numbers } from './expected.ts';
-import { type Did, didOf, inputWords, type Moment, type PodOf, Report } from './report.ts';
-import { collecting } from './silent.ts';
-import { type Look, NO_FUNCTIONS, type PlayerInput, type Range } from './watch.ts';
-import { outcomeWords } from './words.ts';
-
-type Fn = (...args: unknown[]) => unknown;
-
-/** What is looked at of the tree. */
-export type Watched = Pick<Tree, 'registry'>;
 
 /** Of ECMAScript. */
 const DATE_MS_MAX = 8.64e15;
-const NOWHERE: Place = { key: '', door: 'open' };
 const NEVER = new Promise<never>(() => {});
 const NO_ONE: By = { path: '', event: '' };
 /** What was said stays known for so many more. */
@@ -42,11 +37,13 @@ const APART_INPUTS_MAX = 20;
 /** Timers that are known in words, also once they are cleared. */
 const SETS_MAX = 5_000;
 
-export class Player {
-  readonly ports: Ports;
-  readonly options: unknown;
+export class Exact implements Matching {
+  readonly clock: Clock;
+  readonly yield: Yield;
+  readonly entropy: Entropy;
   readonly #o: PlayerInput;
-  readonly #maker: Maker;
+  readonly #maker = makerOf(this);
+  readonly #seed: () => number;
   readonly #whose: Whose;
   readonly #report = new Report();
   readonly #beyond = new Beyond();
@@ -84,12 +81,11 @@ export class Player {
   #apart = false;
   /** Functions of the call that is compared now. */
   #pending = 0;
-  #clocks: Look[] = [];
+  readonly #looks = new Looks();
   #next: Input | null = null;
   #nextWallMs: number | null = null;
   #turnIds = 0;
   #called = 0;
-  #looks = 0;
   /** The node has taken its last input: what looks now is no part of it. */
   #isBetween = false;
   #nowMs: number;
@@ -102,7 +98,7 @@ export class Player {
   /** Why the recording ends; null: it was cut off. */
   endedBecause: string | null = null;
   /** What is done to the node by hand; `value` gives the values of its line as the node gets them. */
-  onHand: (input: ByHand, value: (json: Json) => unknown) => void = () => {};
+  onHand: OnHand = () => {};
 
   constructor(o: PlayerInput) {
     this.#o = o;
@@ -110,23 +106,10 @@ export class Player {
     this.#digests = new SaidDigests(o);
     this.#nowMs = o.header.monoMs;
     this.#wallOffsetMs = o.header.wallMs - o.header.monoMs;
-    this.#maker = {
-      fn:
-        (id, name) =>
-        (...args) =>
-          this.#ask(id, name, args),
-      promise: (call) => {
-        this.#numbers.calls = Math.max(this.#numbers.calls, call + 1);
-        return this.#promise(call);
-      },
-      signal: (id) => {
-        const controller = new AbortController();
-        this.#signals.set(id, controller);
-        return controller.signal;
-      },
-    };
-    this.ports = this.#makePorts();
-    this.options = revive(o.header.options, this.#maker);
+    this.#seed = seeded(o.header.seed);
+    this.clock = this.#clock();
+    this.yield = { defer: (fn) => this.#defer(fn) };
+    this.entropy = this.#entropy();
     this.#read();
     // What a node knew before its first input cannot be asked of a recording.
     const first = this.#next;
@@ -163,11 +146,11 @@ export class Player {
   /** When the next input comes, by the wall clock then; null: there is none. */
   get nextWallMs(): number | null {
     if (this.#next === null) return null;
-    return this.#clocks.reduce((sum, { ms }) => sum + ms, this.#nowMs + this.#next[1]) + (this.#nextWallMs ?? this.#wallOffsetMs);
+    return this.#nowMs + this.#looks.restMs + this.#next[1] + (this.#nextWallMs ?? this.#wallOffsetMs);
   }
 
   /** The tree that it plays to, once it is made. */
-  plays(tree: Watched, podOf: PodOf): void {
+  plays(tree: Pick<Tree, 'registry'>, podOf: PodOf): void {
     this.#report.podOf = podOf;
     if (this.#o.header.format !== FORMAT_BEFORE) publishing(tree.registry, (what, key, value) => this.#shown(what, key, value));
   }
@@ -180,18 +163,16 @@ export class Player {
     this.#input = input;
     this.#isBetween = false;
     // Pages and tools look at the clock of the node too, between its inputs.
-    for (const { ms } of this.#clocks) this.#nowMs += ms;
-    this.#nowMs += input[1];
+    this.#nowMs += this.#looks.restMs + input[1];
     if (this.#nextWallMs !== null) this.#wallOffsetMs = this.#nextWallMs;
-    this.#looks = 0;
     this.#whose.begins();
     this.#checkTime();
     const [given, at] = [this.#bodies.inInput(input), { monoMs: this.#nowMs, wallOffsetMs: this.#wallOffsetMs }];
     if (this.#apart && (input[0] === 'settled' || input[0] === 'called')) this.#numbers.promisesIn(this.#bodies.textIn(input[3]));
-    this.#read();
+    const looks = this.#read();
     if (this.#apart) this.#number();
     this.#tellOld(this.#inputs - APART_INPUTS_MAX);
-    this.#o.watch?.input(given, { ...at, looks: [...this.#clocks] });
+    this.#o.watch?.input(given, { ...at, looks });
     this.#act(input);
     return true;
   }
@@ -229,20 +210,20 @@ export class Player {
   }
 
   /** What belongs to the input that is delivered now, up to the next one. */
-  #read(): void {
+  #read(): readonly Look[] {
+    const looks: Look[] = [];
     this.#expected = [];
     this.#seen = 0;
-    this.#clocks = [];
     this.#next = null;
     this.#nextWallMs = null;
     this.#open = false;
     for (let entry = this.#o.next(); entry !== null; entry = this.#o.next()) {
       if (isInput(entry)) {
         this.#next = entry;
-        return;
+        break;
       }
       if (isOutcome(entry)) this.#expects(entry);
-      else if (entry[0] === 'clock') this.#clocks.push({ look: entry[1], ms: entry[2] });
+      else if (entry[0] === 'clock') looks.push({ look: entry[1], ms: entry[2] });
       else if (entry[0] === 'wall') this.#nextWallMs = entry[1];
       else if (entry[0] === 'body') this.#bodies.add(entry[1]);
       else if (entry[0] === 'end') this.endedBecause = entry[1];
@@ -250,6 +231,8 @@ export class Player {
       else if (entry[0] === 'by') this.#by = { path: entry[1], event: entry[2] };
       else this.#knows(entry[1], this.#bodies.textIn(entry[2]));
     }
+    this.#looks.begin(looks);
+    return looks;
   }
 
   #knows(digest: string, text: string): void {
@@ -409,13 +392,7 @@ export class Player {
 
   /** What is said, and the functions in it: numbered as the next ones. */
   #crossed(value: unknown): { json: Json; fns: readonly Fn[] } {
-    const fns: Fn[] = [];
-    const { json } = cross(
-      value,
-      { ...OUT, fn: (fn) => ({ json: { $: 'i', v: this.#numbers.insides + fns.push(fn) - 1 }, other: fn }) },
-      NOWHERE,
-    );
-    return { json, fns };
+    return crossed(value, this.#numbers.insides);
   }
 
   #give(fns: readonly Fn[]): Range {
@@ -508,7 +485,7 @@ export class Player {
     return saidOf(said, (text) => this.#o.entropy.md5Hex(text));
   }
 
-  #ask(fn: number, name: string, args: unknown[]): unknown {
+  ask(fn: number, name: string, args: unknown[]): unknown {
     if (this.isOver) return NEVER;
     const { json, fns } = this.#crossed(args);
     if (!this.#apart && this.#mayBeNext(name)) this.#pending = this.#give(fns).to - this.#numbers.insides + fns.length;
@@ -577,6 +554,17 @@ export class Player {
     return this.#value(now.value);
   }
 
+  promise(call: number): Promise<unknown> {
+    this.#numbers.calls = Math.max(this.#numbers.calls, call + 1);
+    return this.#promise(call);
+  }
+
+  signal(id: number): AbortSignal {
+    const controller = new AbortController();
+    this.#signals.set(id, controller);
+    return controller.signal;
+  }
+
   #promise(call: number): Promise<unknown> {
     return new Promise((resolve, reject) => void this.#promises.set(call, { resolve, reject }));
   }
@@ -637,31 +625,9 @@ export class Player {
     return { ...did, beside: this.#saidThen(['shown', outcome[1], outcome[2], this.#statusesThen.get(outcome[2]) ?? '']) };
   }
 
-  #makePorts(): Ports {
-    const { header, own } = this.#o;
-    const ports = revive(header.ports, this.#maker) as Record<string, object>;
-    for (const name of OWN_WAY)
-      if (name !== 'handling' && name in ports) throw new Error(`the recording has a port ${name} that none can have`);
-    const seed = seeded(header.seed);
-    const handling =
-      ports.handling === undefined ? {} : { handling: { ...ports.handling, of: <T>(_subject: string, fn: () => T): T => fn() } };
-    return {
-      ...ports,
-      ...handling,
-      ...own,
-      metrics: collecting(this.#o.own.metrics, () => this.#ask(-1, 'metrics.render', []) as Promise<string>),
-      rng: { next: () => this.#drawn(seed) },
-      clock: this.#clock(),
-      yield: { defer: (fn: () => void) => this.#defer(fn) },
-      entropy: this.#entropy(),
-    } as unknown as Ports;
-  }
-
-  #clock(): Ports['clock'] {
+  #clock(): Clock {
     const look = (): number => {
-      if (this.#isBetween) return this.#nowMs;
-      this.#looks += 1;
-      while (this.#clocks[0] !== undefined && this.#clocks[0].look <= this.#looks) this.#nowMs += this.#clocks.shift()?.ms ?? 0;
+      if (!this.#isBetween) this.#nowMs += this.#looks.next();
       return this.#nowMs;
     };
     return {
@@ -670,8 +636,8 @@ export class Player {
       setTimeout: (fn, ms) => {
         const now = always(['set', timerMs(ms)]);
         const one = this.#expect(now);
-        const id = this.#apart ? (one?.timer ?? this.#beyond.timer(fn, this.#nowMs + ms)) : this.#numbers.timers++;
-        if (id < 0) return id;
+        const id = this.#apart ? one?.timer : this.#numbers.timers++;
+        if (id == null) return this.#beyond.timer(fn, this.#nowMs + ms);
         this.#o.watch?.set(id, timerMs(ms));
         this.#timers.set(id, fn);
         this.#sets.set(id, this.#didNow(now));
@@ -679,7 +645,7 @@ export class Player {
         return id;
       },
       clearTimeout: (id) => {
-        this.#beyond.clear(id as number);
+        if (typeof id === 'object' && id !== null) (id as Due).run = null;
         if (this.#timers.delete(id as number)) this.#o.watch?.cleared(id as number);
       },
     };
@@ -692,8 +658,8 @@ export class Player {
     else this.#turns.set(id, fn);
   }
 
-  #drawn(seed: () => number): number {
-    const value = this.#recorded('rng.next', [], seed) as number;
+  drawn(): number {
+    const value = this.#recorded('rng.next', [], this.#seed) as number;
     this.#o.watch?.drew(value);
     return value;
   }
@@ -745,11 +711,3 @@ interface Doing {
 function always(outcome: Outcome): Doing {
   return { as: () => outcome, said: () => undefined };
 }
-
-const OUT: Omit<Border, 'fn'> = {
-  text: (text) => text,
-  bytes: bytesJson,
-  door: () => 'open',
-  promise: (promise) => ({ json: { $: 'p' }, other: promise }),
-  signal: (signal) => ({ json: { $: 'a' }, other: signal }),
-};

@@ -1,7 +1,7 @@
 /** Digests of what the tree says. Where names were replaced after the recording, those of then. */
 import { isSpelled, SPELLED, shortDigest } from '../border.ts';
 import type { Json, Outcome } from '../entries.ts';
-import type { PlayerInput } from './watch.ts';
+import type { PlayerInput } from '../player/watch.ts';
 
 export class SaidDigests {
   readonly #o: PlayerInput;

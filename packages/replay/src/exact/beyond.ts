@@ -3,11 +3,8 @@
  * a call that was never made then gets the last answer to the same one.
  */
 import type { Json, Now } from '../entries.ts';
+import { type Due, DueQueue } from '../player/due.ts';
 
-interface Timer {
-  readonly dueMs: number;
-  readonly fn: () => void;
-}
 interface Turn {
   readonly id: number;
   readonly fn: () => void;
@@ -25,8 +22,7 @@ const ANSWERS_MAX = 4_000;
 const TURN_INPUTS_MAX = 6;
 
 export class Beyond {
-  readonly #timers = new Map<number, Timer>();
-  #ids = 0;
+  readonly #timers = new DueQueue();
   #turns: Turn[] = [];
   readonly #answers = new Map<string, Answer>();
   readonly #byCall = new Map<number, Answer>();
@@ -50,15 +46,8 @@ export class Beyond {
     return this.#answers.get(key);
   }
 
-  /** Its id is none of the recording. */
-  timer(fn: () => void, dueMs: number): number {
-    this.#ids -= 1;
-    this.#timers.set(this.#ids, { fn, dueMs });
-    return this.#ids;
-  }
-
-  clear(id: number): void {
-    this.#timers.delete(id);
+  timer(fn: () => void, dueMs: number): Due {
+    return this.#timers.push(this.#timers.make(dueMs, 0, fn));
   }
 
   turn(id: number, fn: () => void, input: number): void {
@@ -78,12 +67,8 @@ export class Beyond {
       this.takeTurn(first.id);
       return true;
     }
-    for (const [id, { fn, dueMs }] of this.#timers) {
-      if (dueMs > nowMs) continue;
-      this.#timers.delete(id);
-      fn();
-      return true;
-    }
-    return false;
+    const timer = this.#timers.take(nowMs);
+    timer?.run();
+    return timer !== null;
   }
 }

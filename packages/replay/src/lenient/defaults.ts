@@ -1,6 +1,6 @@
 /** Answers to calls of which a recording knows nothing: those of a machine on which nothing else is. */
 import { CriError } from '@actorlet/kubelet/ports/ports.ts';
-import type { Otherwise } from './world.ts';
+import type { Otherwise } from './lenient.ts';
 
 const UNAVAILABLE = 14;
 const UNTOLD = 'the recording does not tell';

@@ -1,6 +1,7 @@
 /** What a recording tells of the world: which call had which answer and when, which events came, without their numbers. */
 import type { ByHand, Input, Json, Now } from '../entries.ts';
-import type { Look, PlayerWatch, Range } from '../player/watch.ts';
+import type { Look } from '../player/looks.ts';
+import type { PlayerWatch, Range } from '../player/watch.ts';
 
 /** When something came in. `order`: number of the input. */
 export interface When {

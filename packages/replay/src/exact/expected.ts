@@ -1,10 +1,10 @@
 /** What the tree did after an input, as the recording has it, and which of it is what the tree does now. */
 import type { Json, Now, Outcome } from '../entries.ts';
+import type { Range } from '../player/watch.ts';
 import { HIDDEN } from '../secrets/masks.ts';
 import { functionsIn } from '../seen/said.ts';
 import type { By } from '../seen/whose.ts';
 import { sameArguments } from './digests.ts';
-import type { Range } from './watch.ts';
 
 export interface Expected {
   readonly outcome: Outcome;

@@ -2,74 +2,82 @@
  * The world of a recording without its order: each call of the tree has the answer that it, or one like it, had then, and as
  * late; events come when they came. So a tree can run that does less, or something else, than the one that was recorded.
  */
-import { type Clock, CriError, type Ports } from '@actorlet/kubelet/ports/ports.ts';
-import { OWN_WAY, seeded } from '../border.ts';
-import type { ByHand, Header, Json } from '../entries.ts';
-import type { Place } from '../secrets/doors.ts';
-import { type Border, bytesJson, cross, type Maker, revive } from '../values.ts';
+import { type Clock, CriError, type Entropy, type Yield } from '@actorlet/kubelet/ports/ports.ts';
+import { seeded } from '../border.ts';
+import type { Header, Json } from '../entries.ts';
+import { crossed, type Fn, type Matching, makerOf, type OnHand } from '../player/ports.ts';
+import { revive } from '../values.ts';
 import { Answers, isStream } from './answers.ts';
 import type { Edit } from './edit.ts';
 import type { Asked, Called, Script } from './script.ts';
-import { LooseTime } from './time.ts';
+import { LenientTime } from './time.ts';
 
-type Fn = (...args: unknown[]) => unknown;
 export type Hash = (text: string | Uint8Array) => string;
 /** What answers a call of which the recording knows nothing; `undefined`: nothing ever does. */
 export type Otherwise = (name: string, args: readonly unknown[]) => { result: unknown } | undefined;
 
-export interface LooseInput {
+export interface LenientInput {
   readonly header: Header;
   readonly script: Script;
   readonly edit: Edit;
-  readonly own: Pick<Ports, 'log' | 'metrics'>;
   readonly hashes: { readonly md5Hex: Hash; readonly sha256Hex: Hash };
   /** Parts of the world that are played: asked before the recording is. */
   readonly played?: ((clock: Clock) => Otherwise) | undefined;
   readonly otherwise?: Otherwise | undefined;
   /** In place of the numbers that were drawn then. */
   readonly chance?: (() => number) | undefined;
+  /** Monotonic time at which it ends. */
+  readonly endMs: number;
+  /** Asked after each step; true ends the run. */
+  readonly ended?: (() => boolean) | undefined;
+}
+/** A call under way. `sinceMs`: when it was made then; null: its answer comes when it came then. */
+interface Calling {
+  readonly sinceMs: number | null;
+  readonly signals: readonly AbortSignal[];
+  readonly name: string;
 }
 
-const NOWHERE: Place = { key: '', door: 'open' };
 const NEVER = new Promise<never>(() => {});
 const CANCELLED = 1;
+/** A world in which one thing follows another without time passing. */
+const STEPS_PER_MS_MAX = 100_000;
 const SAME_DRAW_MS = 2;
 /** Calls wait for each other: as long as they come about as then, they are answered in the order of then. */
 const NEAR_MS = 1_000;
 
-export class LooseWorld {
-  readonly time: LooseTime;
-  readonly ports: Ports;
-  readonly options: unknown;
+export class Lenient implements Matching {
+  readonly time: LenientTime;
+  readonly clock: Clock;
+  readonly yield: Yield;
+  readonly entropy: Entropy;
+  readonly drawn: () => number;
   /** What the tree gets as digests: those of the names that were recorded. */
   readonly hashes: { readonly md5Hex: Hash; readonly sha256Hex: Hash };
   /** What is done to the node from outside its ports. */
-  onHand: (input: ByHand, value: (json: Json) => unknown) => void = () => {};
+  onHand: OnHand = () => {};
   /** Calls of which the recording knows nothing, by name. */
   readonly unknown = new Map<string, number>();
-  readonly #o: LooseInput;
+  readonly #o: LenientInput;
   readonly #answers: Answers;
   readonly #played: Otherwise | undefined;
-  readonly #maker: Maker;
+  readonly #maker = makerOf(this);
+  readonly #made: () => number;
   readonly #signals = new Map<number, AbortController>();
-  #made = false;
+  #isBegun = false;
+  #steps = 0;
 
-  constructor(o: LooseInput) {
+  constructor(o: LenientInput) {
     this.#o = o;
     this.#answers = new Answers(o.script);
-    this.time = new LooseTime(o.script, o.header, { edit: o.edit, inOrder: o.played === undefined });
+    this.time = new LenientTime(o.script, o.header, { edit: o.edit, inOrder: o.played === undefined });
     this.#played = o.played?.(this.time.free);
-    this.#maker = {
-      fn:
-        (id, name) =>
-        (...args) =>
-          this.#ask(id, name, args),
-      promise: (call) => this.#settles(call, { sinceMs: null, signals: [], name: '' }),
-      signal: (id) => this.#signal(id),
-    };
     this.hashes = { md5Hex: (text) => this.#hash('md5Hex', text), sha256Hex: (text) => this.#hash('sha256Hex', text) };
-    this.ports = this.#makePorts();
-    this.options = revive(o.edit.into(o.header.options), this.#maker);
+    this.clock = this.time.clock;
+    this.yield = this.time.yield;
+    this.#made = seeded(o.header.seed + 1);
+    this.entropy = { bytes: (count) => this.#bytes(count), ...this.hashes };
+    this.drawn = this.#chance();
     for (const done of o.script.done) {
       const { order, input } = done;
       if (!o.edit.leavesOut(order, input as unknown as Json))
@@ -77,35 +85,30 @@ export class LooseWorld {
     }
   }
 
-  /** To be called once the ports were given to the tree: from now on what it draws is what it drew then. */
-  begin(): void {
-    this.#made = true;
+  get isOver(): boolean {
+    return this.#o.ended?.() === true;
   }
 
-  #makePorts(): Ports {
-    const { header, own, edit, hashes } = this.#o;
-    const ports = revive(edit.into(header.ports), this.#maker) as Record<string, object>;
-    for (const name of OWN_WAY) if (name !== 'handling') delete ports[name];
-    const handling =
-      ports.handling === undefined ? {} : { handling: { ...ports.handling, of: <T>(_subject: string, fn: () => T): T => fn() } };
-    const made = seeded(header.seed + 1);
-    const drawn = (count: number): Uint8Array => {
-      // A recorder draws the seed of its node here.
-      if (!this.#made && count === 4) return Uint8Array.from([24, 16, 8, 0], (by) => (header.seed >>> by) & 255);
-      const known = this.#made && count <= 4 ? this.#answers.of({ fn: -1, name: 'entropy.bytes', args: [count] }, this.#moment()) : null;
-      if (known !== null && typeof known.asked.now === 'object' && 'value' in known.asked.now)
-        return revive(known.asked.now.value, this.#maker) as Uint8Array;
-      return Uint8Array.from({ length: count }, () => Math.floor(made() * 256));
-    };
-    return {
-      ...ports,
-      ...handling,
-      ...own,
-      rng: { next: this.#chance() },
-      clock: this.time.clock,
-      yield: this.time.yield,
-      entropy: { bytes: drawn, ...hashes },
-    } as unknown as Ports;
+  /** To be called once the ports were given to the tree: from now on what it draws is what it drew then. */
+  begin(): void {
+    this.#isBegun = true;
+  }
+
+  deliver(): boolean {
+    const atMs = this.time.nowMs;
+    if (!this.time.step(this.#o.endMs)) return false;
+    this.#steps = this.time.nowMs === atMs ? this.#steps + 1 : 0;
+    if (this.#steps > STEPS_PER_MS_MAX) throw new Error(`${STEPS_PER_MS_MAX} steps without time: the node spins`);
+    return true;
+  }
+
+  #bytes(count: number): Uint8Array {
+    // A recorder draws the seed of its node here.
+    if (!this.#isBegun && count === 4) return Uint8Array.from([24, 16, 8, 0], (by) => (this.#o.header.seed >>> by) & 255);
+    const known = this.#isBegun && count <= 4 ? this.#answers.of({ fn: -1, name: 'entropy.bytes', args: [count] }, this.#moment()) : null;
+    if (known !== null && typeof known.asked.now === 'object' && 'value' in known.asked.now)
+      return revive(known.asked.now.value, this.#maker) as Uint8Array;
+    return Uint8Array.from({ length: count }, () => Math.floor(this.#made() * 256));
   }
 
   #moment(): { atMs: number; order: number | null } {
@@ -127,7 +130,7 @@ export class LooseWorld {
   }
 
   #hash(name: 'md5Hex' | 'sha256Hex', text: string | Uint8Array): string {
-    const json = this.#o.edit.back([cross(text, this.#out([]), NOWHERE).json]);
+    const json = this.#o.edit.back([crossed(text).json]);
     const known = this.#answers.of({ fn: -1, name: `entropy.${name}`, args: json }, this.#moment());
     const exact = known !== null && JSON.stringify(known.asked.args) === JSON.stringify(json) ? known.asked.now : null;
     if (exact !== null && typeof exact === 'object' && 'value' in exact) return String(exact.value);
@@ -135,29 +138,12 @@ export class LooseWorld {
     return this.#o.hashes[name](original);
   }
 
-  /** What the tree says. `fns` gets its functions, in the order in which a recording numbers them. */
-  #out(fns: Fn[], signals: AbortSignal[] = []): Border {
-    return {
-      text: (text) => text,
-      bytes: bytesJson,
-      door: () => 'open',
-      // Numbers of functions differ with all that was asked before.
-      fn: (fn) => ({ json: { $: 'i', v: fns.push(fn) - 1 }, other: fn }),
-      promise: (promise) => ({ json: { $: 'p' }, other: promise }),
-      signal: (signal) => {
-        signals.push(signal);
-        return { json: { $: 'a' }, other: signal };
-      },
-    };
-  }
-
-  #ask(fn: number, name: string, args: unknown[]): unknown {
+  ask(fn: number, name: string, args: unknown[]): unknown {
     const { otherwise, edit } = this.#o;
     const own = this.#played?.(name, args);
     if (own !== undefined) return own.result;
-    const fns: Fn[] = [];
-    const signals: AbortSignal[] = [];
-    const json = edit.back(cross(args, this.#out(fns, signals), NOWHERE).json);
+    const { json: said, fns, signals } = crossed(args);
+    const json = edit.back(said);
     const found = this.#found({ fn, name, args: json });
     if (found === null) {
       this.unknown.set(name, (this.unknown.get(name) ?? 0) + 1);
@@ -195,15 +181,13 @@ export class LooseWorld {
     if (fn === undefined || list.some((arg) => edit.leavesOut(order, arg))) return;
     const given = list.map((arg) => revive(edit.into(arg), this.#maker));
     const heard = (value: unknown): void => {
-      const fns: Fn[] = [];
-      cross(value, this.#out(fns), NOWHERE);
       const { insides } = answer;
-      if (insides !== null) for (const [i, one] of fns.entries()) this.#bind(insides.from + i, one, false);
+      if (insides !== null) for (const [i, one] of crossed(value).fns.entries()) this.#bind(insides.from + i, one, false);
     };
     void Promise.resolve(fn(...given)).then(heard, () => {});
   }
 
-  #now(asked: Asked, o: { sinceMs: number | null; signals: AbortSignal[]; name: string }): unknown {
+  #now(asked: Asked, o: Calling): unknown {
     const { now, call } = asked;
     if (now === 'nothing' || now === 'same') return undefined;
     if (now === 'later') return call === null ? NEVER : this.#settles(call, o);
@@ -213,7 +197,7 @@ export class LooseWorld {
   }
 
   /** At the same moment as then where the call was made at about the same time, or `sinceMs` is null; else after as long as then. */
-  #settles(call: number, o: { sinceMs: number | null; signals: readonly AbortSignal[]; name: string }): Promise<unknown> {
+  #settles(call: number, o: Calling): Promise<unknown> {
     const settled = this.#o.script.settled.get(call);
     return new Promise((resolve, reject) => {
       for (const signal of o.signals) signal.addEventListener('abort', () => reject(abortedCall(o.name)), { once: true });
@@ -229,7 +213,11 @@ export class LooseWorld {
     });
   }
 
-  #signal(id: number): AbortSignal {
+  promise(call: number): Promise<unknown> {
+    return this.#settles(call, { sinceMs: null, signals: [], name: '' });
+  }
+
+  signal(id: number): AbortSignal {
     const controller = this.#signals.get(id) ?? new AbortController();
     this.#signals.set(id, controller);
     const when = this.#o.script.aborted.get(id);

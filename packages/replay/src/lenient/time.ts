@@ -1,25 +1,19 @@
-/** Virtual time of a loose world: what is due, in the order of the recording where two things are due at once. */
+/** Virtual time of a lenient run: what is due, in the order of the recording where two things are due at once. */
 import type { Clock, Yield } from '@actorlet/kubelet/ports/ports.ts';
 import { timerMs } from '../border.ts';
 import type { Header } from '../entries.ts';
-import type { Look } from '../player/watch.ts';
+import { type Due, DueQueue } from '../player/due.ts';
+import { Looks } from '../player/looks.ts';
 import type { Edit } from './edit.ts';
 import type { Fired, Script, Turned, When } from './script.ts';
 
-interface Due {
-  readonly atMs: number;
-  readonly order: number;
-  readonly seq: number;
-  /** Null once cleared. */
-  run: (() => void) | null;
-}
 /** A timer is taken for one of the recording that was set so shortly before or after. */
 const SAME_TIMER_MS = 20;
 /** Less is done before it: a timer that is set after the same input may end that much earlier or later. */
 const APART_MS_MAX = 50;
 const FREE = Number.POSITIVE_INFINITY;
 
-export class LooseTime {
+export class LenientTime {
   nowMs: number;
   /** Number of the input of the recording that the tree has now; null: this one is not in it. */
   order: number | null = null;
@@ -33,15 +27,13 @@ export class LooseTime {
   readonly #edit: Edit;
   /** Nothing is played: what the tree has is an input of the recording, so long as it does what it did then. */
   readonly #inOrder: boolean;
-  readonly #due: Due[] = [];
+  readonly #due = new DueQueue();
   readonly #free: (() => void)[] = [];
   readonly #wallOffsetMs: number;
   readonly #timers = new Map<number, Fired[]>();
   readonly #timersAfter: Map<number, Fired[]>;
   readonly #turnsAfter: Map<number, Turned[]>;
-  #looked = 0;
-  #looks: readonly Look[] = [];
-  #seq = 0;
+  readonly #looks = new Looks();
 
   constructor(script: Script, header: Header, o: { edit: Edit; inOrder: boolean }) {
     this.nowMs = header.monoMs;
@@ -79,9 +71,7 @@ export class LooseTime {
 
   /** The tree looks at the clock, which moves as it did then. */
   look(): void {
-    this.#looked += 1;
-    for (; this.#looks[0] !== undefined && this.#looks[0].look <= this.#looked; this.#looks = this.#looks.slice(1))
-      this.nowMs += this.#looks[0].ms;
+    this.nowMs += this.#looks.next();
   }
 
   /** Does one thing. False: nothing is left up to `untilMs`. */
@@ -92,26 +82,22 @@ export class LooseTime {
       turn();
       return true;
     }
-    for (;;) {
-      const [next] = this.#due;
-      if (next === undefined || next.atMs > untilMs) {
-        this.nowMs = Math.max(this.nowMs, untilMs);
-        return false;
-      }
-      this.#due.shift();
-      if (next.run === null) continue;
-      this.nowMs = Math.max(this.nowMs, next.atMs);
-      this.#begin(next.order === FREE || !this.#inOrder ? null : next.order);
-      next.run();
-      return true;
+    const next = this.#due.take(untilMs);
+    if (next === null) {
+      this.nowMs = Math.max(this.nowMs, untilMs);
+      return false;
     }
+    const { atMs, order } = next.due;
+    this.nowMs = Math.max(this.nowMs, atMs);
+    this.#begin(order === FREE || !this.#inOrder ? null : order);
+    next.run();
+    return true;
   }
 
   #begin(order: number | null): void {
     this.order = order;
     if (order !== null) this.came.add(order);
-    this.#looked = 0;
-    this.#looks = order === null ? [] : (this.#script.looks.get(order) ?? []);
+    this.#looks.begin(order === null ? [] : (this.#script.looks.get(order) ?? []));
   }
 
   #offsetMs(): number {
@@ -132,7 +118,7 @@ export class LooseTime {
     // A recording knows whole milliseconds. One that did not fire then was late, at the least, until it was cleared.
     const longerMs = !this.#inOrder || timer === undefined || timer.fired !== null ? 0 : (timer.clearedMs ?? this.#script.endMs) + 1;
     const due = { atMs: Math.max(longerMs, this.nowMs + Math.floor(ms)), order: FREE };
-    return this.#edit.isPart ? { ...due, seq: this.#seq++, run: fn } : this.#push(due, fn);
+    return this.#edit.isPart ? this.#due.make(due.atMs, FREE, fn) : this.#push(due, fn);
   }
 
   /** One that was set after the same input; else one of as many milliseconds that was set at about the same time. */
@@ -165,23 +151,8 @@ export class LooseTime {
   }
 
   #push({ atMs, order }: When, run: () => void): Due {
-    const due: Due = { atMs: Math.max(atMs, this.nowMs), order, seq: this.#seq++, run };
+    const due = this.#due.make(Math.max(atMs, this.nowMs), order, run);
     // Past its end only timers are due, and nothing answers what they ask.
-    if (due.atMs > this.#script.endMs + SAME_TIMER_MS && order !== FREE) return due;
-    let from = 0;
-    let to = this.#due.length;
-    while (from < to) {
-      const middle = (from + to) >> 1;
-      const other = this.#due[middle];
-      if (other !== undefined && isBefore(other, due)) from = middle + 1;
-      else to = middle;
-    }
-    this.#due.splice(from, 0, due);
-    return due;
+    return due.atMs > this.#script.endMs + SAME_TIMER_MS && order !== FREE ? due : this.#due.push(due);
   }
-}
-
-function isBefore(a: Due, b: Due): boolean {
-  if (a.atMs !== b.atMs) return a.atMs < b.atMs;
-  return a.order === b.order ? a.seq < b.seq : a.order < b.order;
 }
