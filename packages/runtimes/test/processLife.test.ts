@@ -47,6 +47,11 @@ for (const user of users) {
       return { id, status, lines: logLines(join(logs, 'main', '0.log')), sandboxId };
     };
 
+    it('logs nothing of its own about a command that is killed', async () => {
+      const { lines, status } = await runToEnd(sh('echo one; kill -KILL $$'));
+      expect({ exitCode: status.exitCode, texts: lines.map((l) => l.text) }).toEqual({ exitCode: 137, texts: ['one'] });
+    });
+
     it('writes stdout and stderr as CRI lines, cuts long lines into P pieces, and tags an unfinished end P', async () => {
       const { lines, status } = await runToEnd(
         sh('echo one; echo two >&2; echo three >/dev/stderr; head -c 40000 /dev/zero | tr "\\0" x; echo; printf end'),

@@ -11,7 +11,7 @@ import { createJudge, type KillCase } from './killing.ts';
 import { KILL_TABLES, leaves, machinesOf } from './killTables.ts';
 
 /** Each commit kills one part in so many of the cases. */
-const PARTS = 3;
+const PARTS = 6;
 const judge = createJudge(chartWatch);
 const titled = (cases: readonly KillCase[]) => cases.map((c) => [c.covers, c] as const);
 const killed = new Set(rotating('kills', Object.values(KILL_TABLES).flat(), PARTS));

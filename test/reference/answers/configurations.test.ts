@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { RUNS_ALL } from '../../rotation.ts';
 import { HEADER, HERE } from '../variants/variantParts.ts';
 import { PLAIN, variants } from '../variants/variants.ts';
 import { actorletAnswer } from './configurationAnswers.ts';
@@ -62,7 +63,7 @@ it(
 );
 
 it(
-  'a thousand damaged ones are read or refused in words, each at once',
+  'damaged ones (at night a thousand) are read or refused in words, each at once',
   async () => {
     const texts = [...variants()].flatMap(([name, { files }]) => {
       const text = name.startsWith(`${PLAIN}/`) ? undefined : files['etc/kubelet.yaml'];
@@ -85,7 +86,7 @@ it(
           else read += 1;
         expect(performance.now() - before).toBeLessThan(5_000);
       }),
-      { numRuns: 1_000, seed: 1_036 },
+      { numRuns: RUNS_ALL ? 1_000 : 250, seed: 1_036 },
     );
     expect(read).toBeGreaterThan(200);
   },

@@ -2,7 +2,7 @@
  * The shim: the one small `sh` per container that outlives the runtime. It runs the command in the foreground, writes
  * its exit code to a file, and waits to be told that the output was read. Only shell builtins appear outside `"$@"`:
  * the first process that the shim forks becomes PID 1 of the container's namespace, and after that one has ended
- * nothing more can be forked.
+ * nothing more can be forked. What a shell itself says of the command's end ("Killed") is not the container's output.
  */
 import type { Isolation } from '../probe.ts';
 
@@ -21,7 +21,8 @@ echo $$ >"$4"
 shift 5
 if [ -n "$s" ]; then c=143; else
 if [ -n "$up" ]; then echo up >"$up"; fi
-"$@"
+exec 3>&2 2>/dev/null
+(exec "$@" 2>&3 3>&-)
 c=$?
 fi
 echo $c >"$x"
@@ -50,7 +51,8 @@ shift
 cd "$d" || fail "changing to $d"
 if [ -n "$s" ]; then exit 143; fi
 echo up >"$up"
-"$@"
+exec 3>&2 2>/dev/null
+(exec "$@" 2>&3 3>&-)
 exit $?
 `;
 
