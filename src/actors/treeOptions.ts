@@ -100,7 +100,7 @@ function apiOptions(config: NodeConfig, o: TreeInput): ApiOptions {
     ...apiLayerOptions(config, facts, { kubeletVersion: o.build.gitVersion, startedMs: o.inspect.started?.wallMs }),
     source: { nodeName: facts.nodeName, streams },
     // Anything else was refused when the configuration was checked.
-    objects: { strategy: c.configMapAndSecretChangeDetectionStrategy as ObjectsOptions['strategy'], podsMax: c.maxPods, streams },
+    objects: { strategy: c.configMapAndSecretChangeDetectionStrategy as ObjectsOptions['strategy'], podsMax: c.maxPods },
     tokens: { podsMax: c.maxPods },
   };
 }

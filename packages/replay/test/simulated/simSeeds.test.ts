@@ -1,11 +1,14 @@
 /** Daemons of the simulation, recorded and run again: each does exactly what it did, and what is changed shows by name. */
 import { expect, it } from 'vitest';
+import { rotating } from '../../../../test/rotation.ts';
 import type { Header } from '../../src/entries.ts';
 import { replayed } from '../replayed.ts';
 import { entriesOf, headerOf, recorded } from './recordedSim.ts';
 
-// Kills, faults of ports and mailboxes, questions from outside, tokens, credentials for registries.
-it.each([9, 14, 32])('seed %i: each daemon does again what it did', async (seed) => {
+const PARTS = 2;
+
+// Kills, faults of ports and mailboxes, questions from outside, tokens, credentials for registries; 1 and 4: nodes of a cluster.
+it.each(rotating('simulated daemons', [9, 1, 14, 4, 32], PARTS))('seed %i: each daemon does again what it did', async (seed) => {
   const { daemons: all, result: run } = await recorded({ seed, minutes: 0.4, pods: 5 });
   expect(run.violation).toBeNull();
   let inputs = 0;

@@ -32,8 +32,6 @@ export interface ObjectsOptions {
   /** `configMapAndSecretChangeDetectionStrategy`. */
   strategy: ObjectStrategy;
   podsMax: number;
-  /** Takes the initial state from a watch (gate `WatchListClient`). */
-  streams: boolean;
 }
 
 /** Under `Cache`, where the node object does not say another. */
@@ -55,7 +53,7 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
       });
       const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(podsView)?.value });
       const looks = lookout(ctx.ports.clock, changedPods(ctx.registry));
-      return { logic: objectsLogic(objectsIo(ctx, o.streams), { facts, ofObject, lookout: looks }), input: { strategy: o.strategy } };
+      return { logic: objectsLogic(objectsIo(ctx), { facts, ofObject, lookout: looks }), input: { strategy: o.strategy } };
     },
   };
 }
@@ -131,7 +129,7 @@ function pathOf(ref: ObjectRef): string {
   return ref.kind === 'secret' ? kubePath.secret(ref.namespace, ref.name) : kubePath.configMap(ref.namespace, ref.name);
 }
 
-function objectsIo(ctx: ActorCtx<ObjectsEvent>, streams: boolean): ObjectsIo {
+function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
   const { registry } = ctx;
   const client = kubeClient(ctx);
   return {
@@ -151,7 +149,8 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>, streams: boolean): ObjectsIo {
         });
       };
       return listWatch(ctx, {
-        streams,
+        // A list of one object costs nothing, and pods would wait 15 s for a server that never ends a stream of initial events.
+        streams: false,
         what: refKey(ref),
         path: one.slice(0, one.lastIndexOf('/')),
         // This very form is what an API server lets a node do for an object that a pod of it names.
