@@ -48,7 +48,7 @@ export class SupervisionMetrics {
   // biome-ignore lint/suspicious/noExplicitAny: see Tracked.
   track(box: Mailbox<any>): void {
     this.#tracked.push({ box, enqueued: 0, coalesced: 0, dropped: {} });
-    const labels = { path: box.path };
+    const labels = Object.freeze({ path: box.path });
     box.onSample = (dwellMs, handleMs) => {
       this.#dwell.observe(dwellMs / 1000, labels);
       this.#handle.observe(handleMs / 1000, labels);

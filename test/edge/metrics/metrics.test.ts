@@ -63,6 +63,23 @@ describe('metrics', () => {
     expect(text).toContain('# TYPE nodejs_gc_duration_seconds histogram\n');
     expect(text).toContain('nodejs_version_info{version="v');
   });
+  it('counts under frozen labels what it counts under others, also after a series was removed', async () => {
+    const figures = [0.05, 0.1, 0.7, 1, 12];
+    const rendered = async (freeze: boolean): Promise<string> => {
+      const m = createMetrics();
+      const h = m.histogram('h_seconds', 'h', [0.1, 1], ['path', 'way']);
+      const labels = ['a', 'b'].map((path) => ({ path, way: 'x' })).map((l) => (freeze ? Object.freeze(l) : l));
+      for (const l of labels) for (const figure of figures) h.observe(figure, l);
+      h.remove({ path: 'a', way: 'x' });
+      for (const l of labels) for (let i = 0; i < 3; i++) h.observe(0.2, l);
+      return (await m.render())
+        .split('\n')
+        .filter((line) => line.startsWith('h_seconds'))
+        .join('\n');
+    };
+    expect(await rendered(true)).toBe(await rendered(false));
+    expect(await rendered(true)).toContain('h_seconds_count{path="b",way="x"} 8');
+  });
   it('tells how late the event loop was, without the time between its looks, and wakes the process few times for it', async () => {
     const metrics = createMetrics({ ofProcess: true });
     const max = async (): Promise<number> => {
