@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MountBatches } from '../../src/boot/dependencies/mounts/mountBatches.ts';
+import { createMountCalls } from '../../src/boot/dependencies/mounts/mountCalls.ts';
 import { createMounter, runHelper } from '../../src/boot/dependencies/mounts/mounter.ts';
 import { mountsAt, mountsBelow, parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 
@@ -222,6 +223,48 @@ describe.skipIf(!mayMount)('a mount', () => {
       await mounter.unmount(dir, 'tmpfs', call()).finally(() => vi.unstubAllEnvs());
     }
     expect(mountsAt(await mounter.list(dir), dir)).toEqual([]);
+  });
+
+  it('at one path is told as the table tells it: one over another, with a space in its name, below, moved and gone', async () => {
+    const calls = createMountCalls();
+    const table = (path: string) => {
+      const all = parseMountinfo(readFileSync('/proc/self/mountinfo', 'utf8'));
+      return all.filter((m) => m.path === path || m.path.startsWith(`${path}/`));
+    };
+    const mount = (...args: string[]) => execFileSync('mount', args);
+    const [one, two] = ['one of\\two', 'two'].map((name) => join(dir, name)) as [string, string];
+    // Linux 6.13 and later; before, the table is read.
+    const asked = calls.at('/') !== null;
+    const same = async (path: string, count: number) => {
+      expect(table(path)).toHaveLength(count);
+      expect(await mounter.list(dir, path)).toEqual(table(path));
+      const told = calls.at(path);
+      if (told !== null) expect(told).toEqual(table(path));
+      return told !== null;
+    };
+    mount('--bind', dir, dir);
+    try {
+      mount('--make-private', dir);
+      for (const path of [one, two]) mkdirSync(path);
+      expect(await same(one, 0), 'what is not found is read in the table').toBe(false);
+      for (const size of ['64k', '65k']) {
+        mount('-t', 'tmpfs', '-o', `size=${size}`, `tmpfs ${size}`, one);
+        expect(await same(one, size === '64k' ? 1 : 2)).toBe(asked);
+      }
+      mkdirSync(join(one, 'in'));
+      mount('-t', 'tmpfs', 'tmpfs', join(one, 'in'));
+      expect(await same(one, 3)).toBe(asked);
+      execFileSync('umount', [join(one, 'in')]);
+      mount('--move', one, two);
+      expect(await same(two, 1), 'its number stands for the old path').toBe(false);
+      expect(await same(one, 1)).toBe(asked);
+      expect(await same(two, 1), 'it was asked about again').toBe(asked);
+      execFileSync('umount', [two]);
+      execFileSync('umount', [one]);
+      expect(await same(one, 0)).toBe(false);
+    } finally {
+      execFileSync('umount', ['-R', dir]);
+    }
   });
 
   it('of a tmpfs is not begun for somebody who gave up', async () => {

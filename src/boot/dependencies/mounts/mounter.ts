@@ -16,6 +16,7 @@ import { bindSubPath } from '../subPath/bind.ts';
 import { SubPathHelpers } from '../subPath/helper.ts';
 import { GROW_SCRIPT } from './fileSystems.ts';
 import { MountBatches } from './mountBatches.ts';
+import { createMountCalls } from './mountCalls.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 import { ownMountTable } from './mountTable.ts';
 import { createTmpfsCalls, TMPFS } from './tmpfs.ts';
@@ -153,12 +154,13 @@ async function realPath(dir: string): Promise<string> {
 }
 
 export interface MounterOptions {
-  /** Default `/proc/self/mountinfo`. */
+  /** Default: `/proc/self/mountinfo`, and of one path the kernel's calls where it has them. */
   mountinfo?: string;
 }
 
 export function createMounter(o: MounterOptions = {}): Mounter {
   const table = ownMountTable(o.mountinfo);
+  const calls = o.mountinfo === undefined ? createMountCalls() : null;
   const helpers = new SubPathHelpers(runHelper);
   const batches = new MountBatches();
   const tmpfs = createTmpfsCalls();
@@ -173,7 +175,8 @@ export function createMounter(o: MounterOptions = {}): Mounter {
     async list(dir, at = dir) {
       const real = await realPath(dir);
       const inside = real === '/' ? real : `${real}/`;
-      return parseMountinfo(await table(), `${real}${at.slice(dir.length)}`)
+      const wanted = `${real}${at.slice(dir.length)}`;
+      return ((wanted === real ? null : calls?.at(wanted)) ?? parseMountinfo(await table(), wanted))
         .filter((e) => e.path === real || e.path.startsWith(inside))
         .map((e) => ({ ...e, path: `${dir}${e.path.slice(real.length)}` }));
     },
