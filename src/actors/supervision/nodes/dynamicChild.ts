@@ -2,24 +2,19 @@
 import type { AnyActorRef } from 'xstate';
 import type { Message } from '../../../machines/supervision/address.ts';
 import { addCrashes, NO_HISTORY, type RestartHistory } from '../../../machines/supervision/restartPolicy.ts';
-import { describeExit } from '../../../machines/supervision/supervision.ts';
 import type { Item } from '../mailbox/item.ts';
 import type { Mailbox } from '../mailbox/mailbox.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorSpec, ActorState, Complete, ExitReason } from '../types.ts';
 import { ActorCell, type CellHost } from './actorCell.ts';
-import { cellState } from './actorNode.ts';
+import { type ActorEnd, Life } from './life.ts';
 
-export interface ChildEnd {
-  reason: ExitReason;
-  orderly: boolean;
-}
 export interface ChildEnv<E extends Message> {
   services: TreeServices;
   firstIncarnation: number;
   mailbox: Mailbox<E>;
   metricPath: string;
-  onEnd(child: Child<E>, end: ChildEnd): void;
+  onEnd(child: Child<E>, end: ActorEnd): void;
   onUp(child: Child<E>): void;
   /** See {@link CellIdentity}. */
   subject?: string | undefined;
@@ -27,11 +22,9 @@ export interface ChildEnv<E extends Message> {
   onOver(child: Child<E>, error: Error): void;
 }
 
-export class Child<E extends Message> implements CellHost {
-  readonly path: string;
-  readonly key: string;
+/** Its id is its key. */
+export class Child<E extends Message> extends Life implements CellHost {
   readonly spec: Complete<ActorSpec<E>>;
-  incarnation: number;
   history: RestartHistory = NO_HISTORY;
   /** Why it is quarantined; null when it is not. */
   quarantine: string | null = null;
@@ -40,17 +33,13 @@ export class Child<E extends Message> implements CellHost {
   readonly #env: ChildEnv<E>;
   #cell: ActorCell<E> | null = null;
   #timer: unknown = null;
-  #lastError: string | null = null;
   #restarts = 0;
-  #sinceMonoMs: number;
 
   constructor(path: string, key: string, spec: Complete<ActorSpec<E>>, env: ChildEnv<E>) {
-    this.path = path;
-    this.key = key;
+    super(path, key, env.services);
     this.spec = spec;
     this.#env = env;
     this.incarnation = env.firstIncarnation - 1;
-    this.#sinceMonoMs = env.services.ports.clock.monoMs();
   }
 
   get isUp(): boolean {
@@ -64,12 +53,9 @@ export class Child<E extends Message> implements CellHost {
   }
 
   start(): void {
-    const { services } = this.#env;
-    this.incarnation += 1;
-    const nowMs = services.ports.clock.monoMs();
-    this.history = { ...this.history, startedAtMs: nowMs };
-    this.#sinceMonoMs = nowMs;
-    const { path, key: id, incarnation } = this;
+    this.begins(this.incarnation + 1);
+    this.history = { ...this.history, startedAtMs: this.sinceMonoMs };
+    const { path, id, incarnation, services } = this;
     const { subject } = this.#env;
     const identity = { path, id, incarnation, ...(subject === undefined ? {} : { subject }) };
     const cell = new ActorCell<E>(identity, this.spec, { services, host: this });
@@ -81,8 +67,8 @@ export class Child<E extends Message> implements CellHost {
 
   startLater(delayMs: number): void {
     this.#restarts += 1;
-    this.#env.services.observers.touch(this.path);
-    const { services } = this.#env;
+    const { services } = this;
+    services.observers.touch(this.path);
     this.#timer = services.ports.clock.setTimeout(() => {
       services.scheduler.post(this.path, () => {
         // Cancelled meanwhile: a stop or a quarantine overtook the restart.
@@ -94,14 +80,14 @@ export class Child<E extends Message> implements CellHost {
   }
 
   cancel(): void {
-    if (this.#timer !== null) this.#env.services.ports.clock.clearTimeout(this.#timer);
+    if (this.#timer !== null) this.services.ports.clock.clearTimeout(this.#timer);
     this.#timer = null;
   }
 
   stop(): void {
     this.cancel();
     this.stopping = true;
-    this.#env.services.observers.touch(this.path);
+    this.services.observers.touch(this.path);
     this.#cell?.stop();
   }
 
@@ -123,7 +109,7 @@ export class Child<E extends Message> implements CellHost {
     this.history = { ...this.history, crashes };
     if (!over) return;
     const { max, periodMs } = this.spec.intensity;
-    this.#env.onOver(this, new Error(`crashed more than ${max} times in ${periodMs} ms; last: ${this.#lastError ?? 'unknown'}`));
+    this.#env.onOver(this, new Error(`crashed more than ${max} times in ${periodMs} ms; last: ${this.lastError ?? 'unknown'}`));
     this.#cell?.kill({ kind: 'shutdown' });
   }
 
@@ -135,31 +121,13 @@ export class Child<E extends Message> implements CellHost {
     const started = this.#cell;
     this.#cell = null;
     this.lastExit = reason;
-    this.#sinceMonoMs = this.#env.services.ports.clock.monoMs();
-    const { log } = this.#env.services;
-    if (reason.kind === 'error' || reason.kind === 'killed') this.#lastError = describeExit(reason);
-    if (reason.kind === 'error') {
-      const fields = { actor: this.path, incarnation: this.incarnation, err: reason.error };
-      if (orderly) log.warn(fields, 'the actor failed while it was being stopped');
-      else log.error(fields, 'the actor crashed');
-    } else if (reason.kind === 'killed') {
-      log.warn({ actor: this.path, incarnation: this.incarnation, by: reason.by }, 'the actor was killed');
-    }
+    this.ends(reason, { orderly, log: true });
     if (started !== null) this.#env.onEnd(this, { reason, orderly });
   }
 
-  state(nowMonoMs: number): ActorState {
+  state(): ActorState {
     const lifecycle = this.quarantine !== null ? 'quarantined' : this.stopping ? 'stopping' : this.isUp ? 'running' : 'restarting';
-    const state = cellState(this.#cell, {
-      path: this.path,
-      type: 'actor',
-      lifecycle,
-      incarnation: this.incarnation,
-      restarts: this.#restarts,
-      sinceMonoMs: this.#sinceMonoMs,
-      nowMonoMs,
-      lastError: this.#lastError,
-    });
+    const state = this.cellRow(this.#cell, { lifecycle, restarts: this.#restarts });
     if (this.quarantine !== null) {
       state.reason = 'Quarantined';
       state.message = this.quarantine;

@@ -12,21 +12,16 @@ import { Mailbox } from '../mailbox/mailbox.ts';
 import { complete } from '../policy.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorState, Complete, DynamicSpec, ExitReason } from '../types.ts';
-import { mailboxState, POISON_MAX_DEFAULT } from './actorNode.ts';
-import { Child, type ChildEnd } from './dynamicChild.ts';
+import { Child } from './dynamicChild.ts';
 import { DynamicIncarnation } from './dynamicIncarnation.ts';
-import type { Owner, TreeNode } from './node.ts';
+import { type ActorEnd, BranchLife, settleItem } from './life.ts';
+import type { Owner } from './node.ts';
 
 /** Ended keys whose last incarnation is remembered exactly; older ones raise the floor for all new keys. */
 const TOMBSTONES_MAX = 4096;
 
-export class DynamicNode<E extends Message> implements TreeNode {
-  readonly id: string;
-  readonly path: string;
-  incarnation = 0;
+export class DynamicNode<E extends Message> extends BranchLife {
   readonly #spec: Complete<DynamicSpec<E>>;
-  readonly #services: TreeServices;
-  readonly #owner: Owner;
   readonly #mailbox: Mailbox<E>;
   readonly #children = new Map<string, Child<E>>();
   /** Keys whose first events are held until there is room for one more child, in the order of their coming. */
@@ -38,18 +33,11 @@ export class DynamicNode<E extends Message> implements TreeNode {
   #floor = 0;
   #present: DynamicIncarnation<E> | null = null;
   #stopping = false;
-  #stopTimer: unknown = null;
   #current: Item<E> | null = null;
-  #lastError: string | null = null;
-  #sinceMonoMs: number;
 
   constructor(path: string, spec: DynamicSpec<E>, env: { services: TreeServices; owner: Owner }) {
-    this.id = spec.id;
-    this.path = path;
+    super(path, spec.id, env);
     this.#spec = complete(spec);
-    this.#services = env.services;
-    this.#owner = env.owner;
-    this.#sinceMonoMs = env.services.ports.clock.monoMs();
     this.#mailbox = new Mailbox(path, spec.mailbox, { services: env.services, consumer: this });
     env.services.registry.add(this.#mailbox, { dynamic: true });
     env.services.metrics.track(this.#mailbox);
@@ -57,16 +45,16 @@ export class DynamicNode<E extends Message> implements TreeNode {
 
   // ---- as a child of its supervisor ------------------------------------------------------------------------------
 
+  get isUp(): boolean {
+    return this.#present !== null;
+  }
+
   start(incarnation: number): void {
-    this.incarnation = incarnation;
     this.#stopping = false;
-    const { ports, observers } = this.#services;
-    this.#sinceMonoMs = ports.clock.monoMs();
-    const { path } = this;
-    if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
-    this.#present = new DynamicIncarnation(this.#services, { path, id: this.id, incarnation });
-    observers.touch(path);
-    this.#owner.started(this.id, incarnation);
+    this.begins(incarnation);
+    const { path, id } = this;
+    this.#present = new DynamicIncarnation(this.services, { path, id, incarnation });
+    this.services.observers.touch(path);
     this.#mailbox.reopen();
     this.#mailbox.live = true;
     // Each goes to the front.
@@ -74,30 +62,17 @@ export class DynamicNode<E extends Message> implements TreeNode {
     this.#crowdedOut.clear();
     this.#letInNext.clear();
     this.#mailbox.resume();
-    this.#owner.ready(this.id, incarnation);
+    this.owner.ready(this.id, incarnation);
   }
 
   stop(): void {
     if (this.#present === null || this.#stopping) return;
     this.#stopping = true;
     this.#mailbox.suspend();
-    const { shutdownMs } = this.#spec;
-    if (shutdownMs === 'brutal') {
-      this.kill({ kind: 'shutdown' });
-      return;
-    }
-    this.#stopTimer = this.#services.ports.clock.setTimeout(() => {
-      this.#stopTimer = null;
-      this.#services.scheduler.post(this.path, () => {
-        const abandoned = this.kill({ kind: 'shutdown' });
-        this.#services.log.warn(
-          { actor: this.path, shutdownMs, abandoned },
-          'children did not end within the shutdown time and were abandoned',
-        );
-      });
-    }, shutdownMs);
-    for (const child of [...this.#children.values()]) child.stop();
-    this.#endIfEmpty();
+    this.stopWithin(this.#spec.shutdownMs, () => {
+      for (const child of [...this.#children.values()]) child.stop();
+      this.#endIfEmpty();
+    });
   }
 
   kill(reason: ExitReason): string[] {
@@ -120,16 +95,8 @@ export class DynamicNode<E extends Message> implements TreeNode {
     const present = this.#present;
     if (present === null) return;
     this.#present = null;
-    this.#sinceMonoMs = this.#services.ports.clock.monoMs();
-    if (this.#stopTimer !== null) this.#services.ports.clock.clearTimeout(this.#stopTimer);
-    this.#stopTimer = null;
-    if (reason.kind === 'killed') this.#lastError = describeExit(reason);
     present.end();
-    const { ports, observers } = this.#services;
-    const { path, incarnation } = this;
-    if (observers.any) observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
-    observers.touch(path);
-    this.#owner.exited(this.id, incarnation, { reason, counts: true });
+    this.exits(reason, () => this.services.observers.touch(this.path));
   }
 
   retire(): void {
@@ -183,17 +150,17 @@ export class DynamicNode<E extends Message> implements TreeNode {
       this.#crowdedOut.delete(key);
       const spec = complete(this.#spec.child(key, item.event));
       const child = new Child<E>(`${this.path}/${key}`, key, spec, {
-        services: this.#services,
+        services: this.services,
         firstIncarnation: (this.#tombstones.get(key) ?? this.#floor) + 1,
         mailbox: this.#mailbox,
         metricPath: this.path,
-        subject: this.#services.subjectOf(item.event) ?? undefined,
-        onEnd: (ended, end) => this.#onChildEnd(ended, end),
-        onUp: (up) => this.#mailbox.unhold(up.key),
+        subject: this.services.subjectOf(item.event) ?? undefined,
+        onEnd: (ended, end) => this.#onActorEnd(ended, end),
+        onUp: (up) => this.#mailbox.unhold(up.id),
         onOver: (over, error) => this.#quarantine(over, error),
       });
       this.#children.set(key, child);
-      this.#services.observers.touch(this.path);
+      this.services.observers.touch(this.path);
       child.start();
       if (!child.isUp) this.#afterFailedStart(child, item);
       return child.isUp ? child : undefined;
@@ -210,21 +177,21 @@ export class DynamicNode<E extends Message> implements TreeNode {
   /** The child ended inside its own start: its first message waits for the restart, if there will be one. */
   #afterFailedStart(child: Child<E>, item: Item<E>): void {
     if (child.quarantine !== null) this.#mailbox.refuse(item, 'quarantined');
-    else if (this.#children.get(child.key) === child) this.#mailbox.hold(child.key, item);
+    else if (this.#children.get(child.id) === child) this.#mailbox.hold(child.id, item);
     else if (child.lastExit?.kind !== 'normal') this.#mailbox.refuse(item, 'stopped');
   }
 
   // ---- ends of children ------------------------------------------------------------------------------------------
 
-  #onChildEnd(child: Child<E>, end: ChildEnd): void {
-    const counts = this.#settleItems(child, end);
-    this.#callback('onExit', (present) => this.#spec.onExit?.(child.key, end.reason, present));
+  #onActorEnd(child: Child<E>, end: ActorEnd): void {
+    const counts = this.#settleItem(child, end);
+    this.#callback('onExit', (present) => this.#spec.onExit?.(child.id, end.reason, present));
     if (this.#stopping) {
-      if (end.orderly || this.#stopTimer !== null) this.#services.scheduler.post(this.path, () => this.#endIfEmpty());
+      if (end.orderly || this.isWaitingForEnds) this.services.scheduler.post(this.path, () => this.#endIfEmpty());
       return;
     }
     if (child.quarantine !== null) return;
-    const { clock, rng } = this.#services.ports;
+    const { clock, rng } = this.services.ports;
     const exit: Exit = { reason: end.reason, atMs: clock.monoMs(), random: rng.next(), counts };
     const verdict = judgeExit(child.spec, child.history, exit);
     child.history = verdict.history;
@@ -243,26 +210,14 @@ export class DynamicNode<E extends Message> implements TreeNode {
     }
   }
 
-  /** What becomes of the items the child had; false when its crash is held against one of them. */
-  #settleItems(child: Child<E>, end: ChildEnd): boolean {
-    const { reason } = end;
-    const box = this.#mailbox;
+  /** What becomes of the item the child had; false when its crash is held against it. */
+  #settleItem(child: Child<E>, end: ActorEnd): boolean {
     // Only an item of this very child can be to blame: `current` may be on its way to another.
-    const current = this.#current?.route === child.key ? this.#current : null;
-    let suspect: Item<E> | null = null;
-    if (reason.kind === 'error' && !end.orderly) {
-      suspect = current;
-      if (suspect?.ask !== undefined) suspect = null;
-    }
-    if (suspect === null || reason.kind !== 'error') return true;
-    suspect.crashedAtMs.push(this.#services.ports.clock.monoMs());
-    if (suspect.crashedAtMs.length < (child.spec.poisonMax ?? POISON_MAX_DEFAULT)) {
-      box.retry(suspect, { hold: child.key });
-    } else {
-      box.poison(suspect, { error: reason.error, quarantine: false });
-      this.#quarantine(child, reason.error);
-    }
-    return false;
+    const current = this.#current?.route === child.id ? this.#current : null;
+    const { poisonMax } = child.spec;
+    const held = settleItem(this.#mailbox, current, { end, atMs: this.nowMonoMs(), poisonMax, hold: child.id });
+    if (held !== null && held !== 'retried') this.#quarantine(child, held.poisonedBy);
+    return held === null;
   }
 
   #quarantine(child: Child<E>, error: Error): void {
@@ -270,33 +225,33 @@ export class DynamicNode<E extends Message> implements TreeNode {
     child.quarantine = describeExit({ kind: 'error', error });
     this.#quarantined += 1;
     child.cancel();
-    const { ports, observers, log } = this.#services;
+    const { ports, observers, log } = this.services;
     log.error({ actor: child.path, err: error }, 'the actor is quarantined: it is not started again until it is released');
     if (observers.any) observers.emit({ kind: 'quarantined', atMs: ports.clock.wallMs(), path: child.path, error: child.quarantine });
     observers.touch(child.path);
     observers.touch(this.path);
-    this.#callback('onQuarantine', (present) => this.#spec.onQuarantine?.(child.key, error, present));
+    this.#callback('onQuarantine', (present) => this.#spec.onQuarantine?.(child.id, error, present));
     // What waited for it goes through `consume` again, which refuses it, or releases the child.
-    this.#mailbox.unhold(child.key);
+    this.#mailbox.unhold(child.id);
     this.#letIn();
   }
 
   #forget(child: Child<E>): void {
     child.cancel();
-    if (this.#children.get(child.key) === child) {
-      this.#children.delete(child.key);
+    if (this.#children.get(child.id) === child) {
+      this.#children.delete(child.id);
       if (child.quarantine !== null) this.#quarantined -= 1;
     }
-    this.#services.observers.touch(child.path);
-    this.#services.observers.touch(this.path);
-    this.#tombstones.delete(child.key);
-    this.#tombstones.set(child.key, child.incarnation);
+    this.services.observers.touch(child.path);
+    this.services.observers.touch(this.path);
+    this.#tombstones.delete(child.id);
+    this.#tombstones.set(child.id, child.incarnation);
     const oldest = this.#tombstones.entries().next().value;
     if (this.#tombstones.size > TOMBSTONES_MAX && oldest !== undefined) {
       this.#tombstones.delete(oldest[0]);
       this.#floor = Math.max(this.#floor, oldest[1]);
     }
-    this.#mailbox.unhold(child.key);
+    this.#mailbox.unhold(child.id);
     this.#letIn();
   }
 
@@ -320,12 +275,12 @@ export class DynamicNode<E extends Message> implements TreeNode {
     try {
       fn(present);
     } catch (thrown) {
-      this.#services.log.error({ actor: this.path, err: toError(thrown) }, `${name} threw; the children are not affected`);
+      this.services.log.error({ actor: this.path, err: toError(thrown) }, `${name} threw; the children are not affected`);
     }
   }
 
   #reportRestart(child: Child<E>, reason: ExitReason, delayMs: number): void {
-    const { ports, observers, log, metrics } = this.#services;
+    const { ports, observers, log, metrics } = this.services;
     metrics.restarted(this.path, reason);
     const restartsInWindow = child.history.crashes.length;
     const { path } = child;
@@ -339,47 +294,31 @@ export class DynamicNode<E extends Message> implements TreeNode {
   // ---- being looked at -------------------------------------------------------------------------------------------
 
   state(lifecycle: string, deep = true): ActorState {
-    const now = this.#services.ports.clock.monoMs();
-    const children = deep ? [...this.#children.values()].sort((a, b) => (a.key < b.key ? -1 : 1)) : [];
     const { size } = this.#children;
-    const state: ActorState = {
-      path: this.path,
-      type: 'dynamic',
-      lifecycle,
-      state: '',
-      reason: this.#present?.noted ?? '',
-      message: this.#quarantined === 0 ? `${size} children` : `${size} children, ${this.#quarantined} quarantined`,
-      ageMs: Math.max(0, now - this.#sinceMonoMs),
-      incarnation: this.incarnation,
-      restarts: Math.max(0, this.incarnation - 1),
-      mailbox: mailboxState(this.#mailbox, now),
-      children: children.map((c) => c.state(now)),
-    };
-    if (this.#lastError !== null) state.lastError = this.#lastError;
-    return state;
+    const children = deep ? [...this.#children.values()].sort((a, b) => (a.id < b.id ? -1 : 1)) : [];
+    return this.row(
+      {
+        ...{ type: 'dynamic', lifecycle, state: '', reason: this.#present?.noted ?? '' },
+        message: this.#quarantined === 0 ? `${size} children` : `${size} children, ${this.#quarantined} quarantined`,
+        restarts: Math.max(0, this.incarnation - 1),
+        children: children.map((c) => c.state()),
+      },
+      { mailbox: this.#mailbox },
+    );
   }
 
   stateAt(path: string, lifecycle: string, deep = true): ActorState | undefined {
     if (path === this.path) return this.state(lifecycle, deep);
-    return this.#children.get(path.slice(this.path.length + 1))?.state(this.#services.ports.clock.monoMs());
+    return this.#children.get(path.slice(this.path.length + 1))?.state();
   }
 
-  find(path: string): TreeNode | null {
-    return path === this.path ? this : null;
-  }
-
-  killPath(path: string, by: string): boolean {
-    const { scheduler } = this.#services;
-    if (path === this.path) {
-      if (this.#present === null) return false;
-      scheduler.post(path, () => void this.kill({ kind: 'killed', by }));
-      return true;
-    }
+  override killPath(path: string, by: string): boolean {
+    if (path === this.path) return super.killPath(path, by);
     const child = this.#children.get(path.slice(this.path.length + 1));
     if (child === undefined || !child.isUp) return false;
     const { incarnation } = child;
     // A second kill before the first has taken effect means the same incarnation, and not the restart that follows it.
-    scheduler.post(path, () => {
+    this.services.scheduler.post(path, () => {
       if (child.isUp && child.incarnation === incarnation) child.kill({ kind: 'killed', by });
     });
     return true;

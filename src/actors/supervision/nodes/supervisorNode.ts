@@ -9,36 +9,25 @@ import { EscalationError } from '../errors.ts';
 import { complete, rulesOf } from '../policy.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorState, Complete, ExitReason, SupervisorSpec } from '../types.ts';
+import { BranchLife } from './life.ts';
 import type { Owner, TreeNode } from './node.ts';
 import { eventName } from './snapshots.ts';
 
 /** Makes the node of one child specification. */
 export type BuildChild = (parentPath: string, index: number, owner: Owner) => TreeNode;
 
-export class SupervisorNode implements TreeNode {
-  readonly id: string;
-  readonly path: string;
-  incarnation = 0;
+export class SupervisorNode extends BranchLife {
   readonly #spec: Complete<SupervisorSpec>;
-  readonly #services: TreeServices;
-  readonly #owner: Owner;
   readonly #children: TreeNode[];
   #actor: ActorRefFrom<typeof supervisorMachine> | null = null;
   #state = '';
   /** Type of the event that the machine took last. */
   #event = '';
   #reportedReady = false;
-  #stopTimer: unknown = null;
-  #lastError: string | null = null;
-  #sinceMonoMs: number;
 
   constructor(path: string, spec: SupervisorSpec, env: { services: TreeServices; owner: Owner; build: BuildChild }) {
-    this.id = spec.id;
-    this.path = path;
+    super(path, spec.id, env);
     this.#spec = complete(spec);
-    this.#services = env.services;
-    this.#owner = env.owner;
-    this.#sinceMonoMs = env.services.ports.clock.monoMs();
     const tell = (event: SupervisorEvent) => this.#tell(event);
     const { clock, rng } = env.services.ports;
     const childOwner: Owner = {
@@ -54,26 +43,28 @@ export class SupervisorNode implements TreeNode {
   /** Supervision passes through the scheduler, so nothing recurses; an event for an earlier life is dropped. */
   #tell(event: SupervisorEvent): void {
     const actor = this.#actor;
-    this.#services.scheduler.post(this.path, () => {
+    this.services.scheduler.post(this.path, () => {
       if (actor !== null && actor === this.#actor) actor.send(event);
     });
   }
 
+  get isUp(): boolean {
+    return this.#actor !== null;
+  }
+
   start(incarnation: number): void {
-    this.incarnation = incarnation;
+    this.begins(incarnation);
     this.#state = '';
     this.#event = '';
     this.#reportedReady = false;
-    this.#owner.started(this.id, incarnation);
-    const { ports, observers, scheduler } = this.#services;
+    const { ports, scheduler } = this.services;
     const { path } = this;
-    if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
     this.#touch();
     const machine = provided(supervisorMachine, {
       actions: { perform: (_args, { effect }) => this.#perform(effect) },
     });
     const { strategy, intensity, escalate, children } = this.#spec;
-    const { inspect } = this.#services;
+    const { inspect } = this.services;
     const noted = noting(machine, (type) => {
       this.#event = type;
     });
@@ -105,7 +96,7 @@ export class SupervisorNode implements TreeNode {
   }
 
   #perform(effect: SupervisorEffect): void {
-    const { ports, observers, log, scheduler, metrics } = this.#services;
+    const { ports, observers, log, scheduler, metrics } = this.services;
     const child = 'id' in effect ? this.#children.find((c) => c.id === effect.id) : undefined;
     const asking = this.#actor;
     // What a life of this supervisor decided is void once that life is over: nothing may start under a dead supervisor.
@@ -139,7 +130,7 @@ export class SupervisorNode implements TreeNode {
         return;
       }
       case 'escalated': {
-        this.#lastError = effect.error;
+        this.lastError = effect.error;
         this.#touch();
         const then =
           this.#spec.escalate === 'parent' ? 'it fails upwards' : `it is parked and starts over in ${this.#spec.escalate.parkMs} ms`;
@@ -153,7 +144,7 @@ export class SupervisorNode implements TreeNode {
 
   /** The lifecycles of its children are its own. */
   #touch(): void {
-    const { observers } = this.#services;
+    const { observers } = this.services;
     for (const { path } of [this, ...this.#children]) observers.touch(path);
   }
 
@@ -163,9 +154,9 @@ export class SupervisorNode implements TreeNode {
     const from = this.#state;
     if (to === from) return;
     this.#state = to;
-    const { clock } = this.#services.ports;
-    this.#sinceMonoMs = clock.monoMs();
-    const { observers } = this.#services;
+    const { ports, observers } = this.services;
+    const { clock } = ports;
+    this.sinceMonoMs = clock.monoMs();
     if (observers.any) {
       const { path } = this;
       const event = eventName(this.#event, this.#actor);
@@ -173,7 +164,7 @@ export class SupervisorNode implements TreeNode {
     }
     if ((to === 'running' || to === 'parked') && !this.#reportedReady) {
       this.#reportedReady = true;
-      this.#owner.ready(this.id, this.incarnation);
+      this.owner.ready(this.id, this.incarnation);
     }
     if (to === 'stopped') this.#end({ kind: 'shutdown' });
     if (to === 'failed') this.#end({ kind: 'error', error: new EscalationError(this.path, snapshot.context.failure ?? 'unknown') });
@@ -182,42 +173,18 @@ export class SupervisorNode implements TreeNode {
   #end(reason: ExitReason): void {
     if (this.#actor === null) return;
     this.#actor = null;
-    this.#sinceMonoMs = this.#services.ports.clock.monoMs();
-    if (this.#stopTimer !== null) this.#services.ports.clock.clearTimeout(this.#stopTimer);
-    this.#stopTimer = null;
-    const { ports, observers } = this.#services;
-    const { path, incarnation } = this;
-    if (observers.any) observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
-    this.#touch();
-    this.#owner.exited(this.id, incarnation, { reason, counts: true });
+    this.exits(reason, () => this.#touch());
   }
 
   stop(): void {
-    if (this.#actor === null || this.#stopTimer !== null) return;
-    const { shutdownMs } = this.#spec;
-    if (shutdownMs === 'brutal') {
-      this.kill({ kind: 'shutdown' });
-      return;
-    }
-    const { clock } = this.#services.ports;
-    this.#stopTimer = clock.setTimeout(() => {
-      this.#stopTimer = null;
-      this.#services.scheduler.post(this.path, () => {
-        const abandoned = this.kill({ kind: 'shutdown' });
-        this.#services.log.warn(
-          { actor: this.path, shutdownMs, abandoned },
-          'children did not end within the shutdown time and were abandoned',
-        );
-      });
-    }, shutdownMs);
-    this.#tell({ type: 'sup.stop' });
+    if (this.#actor === null || this.isWaitingForEnds) return;
+    this.stopWithin(this.#spec.shutdownMs, () => this.#tell({ type: 'sup.stop' }));
   }
 
   kill(reason: ExitReason): string[] {
     const actor = this.#actor;
     if (actor === null) return [];
     const cut = this.#children.toReversed().flatMap((child) => child.kill({ kind: 'shutdown' }));
-    if (reason.kind === 'killed') this.#lastError = describeExit(reason);
     this.#end(reason);
     actor.stop();
     return cut;
@@ -231,20 +198,11 @@ export class SupervisorNode implements TreeNode {
     const snapshot = this.#actor?.getSnapshot();
     const said = reasonOf(snapshot);
     const records = new Map<string, ChildRecord>((snapshot?.context.children ?? []).map((c) => [c.id, c]));
-    const state: ActorState = {
-      path: this.path,
-      type: 'supervisor',
-      lifecycle: snapshot === undefined ? lifecycle : this.#state,
-      state: this.#state,
-      reason: said.reason,
-      message: said.message,
-      ageMs: Math.max(0, this.#services.ports.clock.monoMs() - this.#sinceMonoMs),
-      incarnation: this.incarnation,
-      restarts: Math.max(0, this.incarnation - 1),
+    return this.row({
+      ...{ type: 'supervisor', lifecycle: snapshot === undefined ? lifecycle : this.#state, state: this.#state },
+      ...{ reason: said.reason, message: said.message, restarts: Math.max(0, this.incarnation - 1) },
       children: deep ? this.#children.map((c) => c.state(lifecycleOf(records.get(c.id), this.#state))) : [],
-    };
-    if (this.#lastError !== null) state.lastError = this.#lastError;
-    return state;
+    });
   }
 
   stateAt(path: string, lifecycle: string, deep = true): ActorState | undefined {
@@ -254,7 +212,7 @@ export class SupervisorNode implements TreeNode {
     return child?.stateAt(path, lifecycleOf(record, this.#state), deep);
   }
 
-  find(path: string): TreeNode | null {
+  override find(path: string): TreeNode | null {
     if (path === this.path) return this;
     for (const child of this.#children) {
       const found = path === child.path || path.startsWith(`${child.path}/`) ? child.find(path) : null;
@@ -263,11 +221,8 @@ export class SupervisorNode implements TreeNode {
     return null;
   }
 
-  killPath(path: string, by: string): boolean {
-    if (path !== this.path) return this.#below(path)?.killPath(path, by) ?? false;
-    if (this.#actor === null) return false;
-    this.#services.scheduler.post(path, () => void this.kill({ kind: 'killed', by }));
-    return true;
+  override killPath(path: string, by: string): boolean {
+    return path === this.path ? super.killPath(path, by) : (this.#below(path)?.killPath(path, by) ?? false);
   }
 
   actorAt(path: string): AnyActorRef | null {
