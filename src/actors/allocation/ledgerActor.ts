@@ -1,5 +1,6 @@
 /** What the actors have in common that keep a ledger of what containers have alone: CPUs, memory. */
 import { fromPromise } from 'xstate';
+import type { StateOpened } from '../../machines/allocation/ledgerRules.ts';
 import type { AllocationAnswer, AllocationEvent, ProviderHints } from '../../machines/allocation/messages.ts';
 import type { GrantReply, LedgerFacts } from '../../machines/allocation/requests.ts';
 import { waitingPodsView } from '../../machines/pods/admission/messages.ts';
@@ -43,12 +44,11 @@ interface Held<T> {
   ask: number;
   replyTo: ReplyTo<T>;
 }
-type Opened<L> = { ok: true; ledger: L | null; isNew: boolean } | { ok: false; message: string };
 
 /** What one resource does with its ledger. */
 export interface LedgerIo<L, C> {
   file: StateFile;
-  open(text: string | null, path: string): Opened<L>;
+  open(text: string | null, path: string): StateOpened<L>;
   encode(ledger: L): string;
   publish(ledger: L): void;
   count(replies: readonly GrantReply<C>[]): void;
@@ -78,7 +78,7 @@ export function ledgerEffects<L, C>(io: LedgerIo<L, C>) {
 }
 
 /** @throws where it must not be gone on with: the actor ends with the reason, and in the end the node. */
-function ledgerOf<L>(opened: Opened<L>, file: string): { ledger: L; isNew: boolean } {
+function ledgerOf<L>(opened: StateOpened<L>, file: string): { ledger: L; isNew: boolean } {
   if (!opened.ok) throw new Error(opened.message);
   if (opened.ledger === null) throw new Error(`${file}: it is of a policy that allocates nothing`);
   return { ledger: opened.ledger, isNew: opened.isNew };

@@ -33,3 +33,48 @@ export interface LedgerRules<L extends Ledger, C> {
   /** The topology manager says from which NUMA nodes: nobody else chooses. */
   readonly aligned: boolean;
 }
+
+/** What a start finds in a state file: a ledger to go on with, `isNew` where there was none; or why it must not go on. */
+export type StateOpened<L> = { ok: true; ledger: L | null; isNew: boolean } | { ok: false; message: string };
+
+interface StateFileRules<L, P> {
+  /** `CPU manager`. */
+  manager: string;
+  /** Without a place, and with one. */
+  policies: readonly [none: string, static_: string];
+  /** Before each reason, in the words of the kubelet. */
+  says: string;
+  first(place: P): L;
+  decode(text: string): { ok: true; policyName: string; ledger: L } | { ok: false; why: string };
+  /** It was never begun; or why that cannot be. */
+  isUnbegun(ledger: L): boolean | { why: string };
+  mistakeIn(ledger: L, place: P): string | null;
+}
+
+/**
+ * `text` null: there is no file. `place` null: policy none. Another policy's file, one that cannot be believed and one that
+ * is about another machine end the start: what was allocated is in the way of what would be allocated anew.
+ */
+export function openState<L, P>(
+  text: string | null,
+  { place, file }: { place: P | null; file: string },
+  rules: StateFileRules<L, P>,
+): StateOpened<L> {
+  const policy = rules.policies[place === null ? 0 : 1];
+  const first = place === null ? null : rules.first(place);
+  if (text === null || text.trim() === '') return { ok: true, ledger: first, isNew: true };
+  const refuse = (why: string): StateOpened<L> => ({
+    ok: false,
+    message: `could not restore state from checkpoint: ${why}, please drain this node and delete the ${rules.manager} checkpoint file "${file}" before restarting Kubelet`,
+  });
+  const read = rules.decode(text);
+  if (!read.ok) return refuse(read.why);
+  if (read.policyName !== policy)
+    return refuse(`${rules.says}configured policy "${policy}" differs from state checkpoint policy "${read.policyName}"`);
+  if (place === null) return { ok: true, ledger: null, isNew: false };
+  const unbegun = rules.isUnbegun(read.ledger);
+  if (typeof unbegun !== 'boolean') return refuse(`${rules.says}${unbegun.why}`);
+  if (unbegun) return { ok: true, ledger: first, isNew: true };
+  const wrong = rules.mistakeIn(read.ledger, place);
+  return wrong === null ? { ok: true, ledger: read.ledger, isNew: false } : refuse(wrong);
+}

@@ -148,7 +148,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a child that has ended is kept by its supervisor',
     file: 'src/actors/supervision/nodes/dynamicNode.ts',
-    find: 'this.#children.delete(child.key);',
+    find: 'this.#children.delete(child.id);',
     replace: '',
   },
   {
@@ -497,7 +497,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'devices are not prepared before a start',
     file: 'src/actors/allocation/devices/allocator.ts',
-    find: 'const unready = await this.preStart(resource, { ids: deviceIds(held), signal });',
+    find: 'const unready = await this.preStart({ pod, container, resource, signal }, deviceIds(held));',
     replace: 'const unready = null;',
   },
   {

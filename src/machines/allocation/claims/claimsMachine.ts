@@ -258,27 +258,15 @@ function watchSlices(
 
 const whyRefused = ({ error }: ClaimsContext): string =>
   error === '' ? 'the records of ResourceClaims are being read' : `the records of ResourceClaims cannot be read: ${error}`;
+type Refused = { context: ClaimsContext; event: AskEvent };
+const refusal = { type: 'refuse', params: ({ context, event }: Refused) => ({ event, why: whyRefused(context) }) } as const;
+/** While the records are not read: nothing that was read counts as prepared. */
 const notYet = {
-  'claims.prepare': {
-    actions: [
-      {
-        type: 'refuse' as const,
-        params: ({ context, event }: { context: ClaimsContext; event: AskEvent }) => ({ event, why: whyRefused(context) }),
-      },
-    ],
-  },
-  'claims.release': {
-    actions: [
-      {
-        type: 'refuse' as const,
-        params: ({ context, event }: { context: ClaimsContext; event: AskEvent }) => ({ event, why: whyRefused(context) }),
-      },
-    ],
-  },
-  // Nothing that was read counts as prepared.
+  'claims.prepare': { actions: [refusal] },
+  'claims.release': { actions: [refusal] },
   'claims.doubt': {},
   'claims.drivers': {},
-};
+} as const;
 
 export const claimsMachine = machine.createMachine({
   id: 'claims',

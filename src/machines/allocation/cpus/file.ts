@@ -4,12 +4,12 @@ import { isRecord } from '../../shape/conform.ts';
 import { fnv1a32, goMap } from '../../text/checksum.ts';
 import { messageOf } from '../../text/errors.ts';
 import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from '../cpuSet.ts';
+import { openState, type StateOpened } from '../ledgerRules.ts';
 import { type CpuLedger, type CpuPlace, firstLedger, mistakeIn } from './ledger.ts';
 
 export const CPU_STATE_FILE = 'cpu_manager_state';
 /** Some hundred bytes for each container with CPUs of its own. */
 export const CPU_STATE_BYTES_MAX = 4 * 1024 * 1024;
-type CpuPolicyName = 'none' | 'static';
 
 type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
 interface Texts {
@@ -105,27 +105,11 @@ function isNested(entries: Record<string, unknown>): entries is Record<string, R
   return Object.values(entries).every((value) => isRecord(value) && isFlat(value));
 }
 
-/** What a start finds: a ledger to go on with, `isNew` where there was none; or why it must not go on. */
-export type CpuStateOpened = { ok: true; ledger: CpuLedger | null; isNew: boolean } | { ok: false; message: string };
-
-/**
- * `text` null: there is no file. `place` null: policy none. Another policy's file, one that cannot be believed and one that
- * is about other CPUs end the start: what was allocated is in the way of what would be allocated anew.
- */
-export function openCpuState(text: string | null, { place, file }: { place: CpuPlace | null; file: string }): CpuStateOpened {
-  const policy: CpuPolicyName = place === null ? 'none' : 'static';
-  const first = place === null ? null : firstLedger(place);
-  if (text === null || text.trim() === '') return { ok: true, ledger: first, isNew: true };
-  const refuse = (why: string): CpuStateOpened => ({
-    ok: false,
-    message: `could not restore state from checkpoint: ${why}, please drain this node and delete the CPU manager checkpoint file "${file}" before restarting Kubelet`,
+/** See {@link openState}. */
+export function openCpuState(text: string | null, of: { place: CpuPlace | null; file: string }): StateOpened<CpuLedger> {
+  return openState(text, of, {
+    ...{ manager: 'CPU manager', policies: ['none', 'static'], says: '', first: firstLedger, decode: decodeCpuState, mistakeIn },
+    // Allocated nothing, and nothing known.
+    isUnbegun: ({ shared, entries }) => shared.length === 0 && entries.size === 0,
   });
-  const read = decodeCpuState(text);
-  if (!read.ok) return refuse(read.why);
-  if (read.policyName !== policy) return refuse(`configured policy "${policy}" differs from state checkpoint policy "${read.policyName}"`);
-  if (place === null) return { ok: true, ledger: null, isNew: false };
-  // Allocated nothing, and nothing known: it was never begun.
-  if (read.ledger.shared.length === 0 && read.ledger.entries.size === 0) return { ok: true, ledger: first, isNew: true };
-  const wrong = mistakeIn(read.ledger, place);
-  return wrong === null ? { ok: true, ledger: read.ledger, isNew: false } : refuse(wrong);
 }

@@ -62,6 +62,16 @@ function without<K, V>(map: ReadonlyMap<K, V>, key: K): Map<K, V> {
 }
 const childOf = ({ resource, id }: EndpointKey): string => `${resource}#${id}`;
 const whyRefused = ({ error }: DevicesContext): string => (error === '' ? 'the records of devices are being read' : error);
+type Refused = { context: DevicesContext; event: AskEvent };
+const refusal = { type: 'refuse', params: ({ context, event }: Refused) => ({ event, why: whyRefused(context) }) } as const;
+/** While the records are not read. */
+const notYet = {
+  'allocation.admit': { actions: [refusal] },
+  'allocation.forget': {},
+  'allocation.hints': { actions: [refusal] },
+  'devices.start': { actions: [refusal] },
+  'devices.watched': {},
+} as const;
 
 const { setup, facts } = setupWith<DevicesFacts>();
 const effects = setup({
@@ -224,13 +234,7 @@ export const devicesMachine = effects
     states: {
       loading: {
         meta: { reason: 'Loading', message: 'reading which devices pods were given before the daemon started' },
-        on: {
-          'allocation.admit': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
-          'allocation.forget': {},
-          'allocation.hints': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
-          'devices.start': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
-          'devices.watched': {},
-        },
+        on: notYet,
         invoke: {
           src: 'load',
           onDone: {
@@ -248,13 +252,7 @@ export const devicesMachine = effects
       },
       unread: {
         meta: { reason: 'RecordsUnreadable', message: ({ error }: DevicesContext) => `${error}; pods with devices wait` },
-        on: {
-          'allocation.admit': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
-          'allocation.forget': {},
-          'allocation.hints': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
-          'devices.start': { actions: [{ type: 'refuse', params: ({ context, event }) => ({ event, why: whyRefused(context) }) }] },
-          'devices.watched': {},
-        },
+        on: notYet,
         after: { wait: { target: 'loading' } },
       },
       open: {

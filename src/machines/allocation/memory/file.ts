@@ -2,6 +2,7 @@
 import { isRecord } from '../../shape/conform.ts';
 import { fnv1a32 } from '../../text/checksum.ts';
 import { messageOf } from '../../text/errors.ts';
+import { openState, type StateOpened } from '../ledgerRules.ts';
 import { firstMemory } from './ledger.ts';
 import { type Block, type MemoryLedger, type MemoryPlace, mistakeIn, type NodeMemory, type Table } from './machine.ts';
 
@@ -129,27 +130,12 @@ function readBlock(value: unknown): Block | null {
   return isCounts(nodes) && typeof resource === 'string' && isCount(size) ? { nodes, resource, size } : null;
 }
 
-/** What a start finds: a ledger to go on with, `isNew` where there was none; or why it must not go on. */
-export type MemoryStateOpened = { ok: true; ledger: MemoryLedger | null; isNew: boolean } | { ok: false; message: string };
-
-/** `text` null: there is no file. `place` null: policy None. */
-export function openMemoryState(text: string | null, { place, file }: { place: MemoryPlace | null; file: string }): MemoryStateOpened {
-  const policy = place === null ? 'None' : 'Static';
-  const first = place === null ? null : firstMemory(place);
-  if (text === null || text.trim() === '') return { ok: true, ledger: first, isNew: true };
-  const refuse = (why: string): MemoryStateOpened => ({
-    ok: false,
-    message: `could not restore state from checkpoint: ${why}, please drain this node and delete the memory manager checkpoint file "${file}" before restarting Kubelet`,
+/** See {@link openState}. */
+export function openMemoryState(text: string | null, of: { place: MemoryPlace | null; file: string }): StateOpened<MemoryLedger> {
+  return openState(text, of, {
+    ...{ manager: 'memory manager', policies: ['None', 'Static'], says: '[memorymanager] ' },
+    ...{ first: firstMemory, decode: decodeMemoryState, mistakeIn },
+    isUnbegun: ({ machine, entries }) =>
+      machine.size === 0 && (entries.size === 0 || { why: 'machine state can not be empty when it has memory assignments' }),
   });
-  const read = decodeMemoryState(text);
-  if (!read.ok) return refuse(read.why);
-  if (read.policyName !== policy)
-    return refuse(`[memorymanager] configured policy "${policy}" differs from state checkpoint policy "${read.policyName}"`);
-  if (place === null) return { ok: true, ledger: null, isNew: false };
-  if (read.ledger.machine.size === 0) {
-    if (read.ledger.entries.size > 0) return refuse('[memorymanager] machine state can not be empty when it has memory assignments');
-    return { ok: true, ledger: first, isNew: true };
-  }
-  const wrong = mistakeIn(read.ledger, place);
-  return wrong === null ? { ok: true, ledger: read.ledger, isNew: false } : refuse(wrong);
 }
