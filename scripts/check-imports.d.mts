@@ -10,3 +10,5 @@ export function table(): string;
 export function drawing(root: string): string;
 /** What each package of `root` needs, by its name. */
 export function packages(root: string): Record<string, { needs: string[]; doors: string[]; lines: number; tests: number }>;
+/** Names of the packages that the sources of `folder` import. */
+export function needed(root: string, folder: string): string[];

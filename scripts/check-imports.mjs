@@ -355,6 +355,20 @@ export function drawing(root) {
   return ['```mermaid', 'flowchart BT', ...lines, '```'].join('\n');
 }
 
+/** Names of all that files import from outside their package, without `node:` modules, sorted. */
+export function needed(root, folder) {
+  const own = folder === 'src' ? 'kubelet' : folder.split('/')[1];
+  const names = new Set();
+  for (const path of sources(join(root, folder)))
+    for (const { specifier } of importsOf(readFileSync(path, 'utf8'))) {
+      if (specifier.startsWith('.') || specifier.startsWith('node:')) continue;
+      const [scope, name] = specifier.split('/');
+      const needs = scope.startsWith('@') ? `${scope}/${name}` : scope;
+      if (needs !== `${OWN}${own}`) names.add(needs);
+    }
+  return [...names].sort();
+}
+
 /** What each package needs: other packages, and of the kubelet which folders; `lines` of its sources, `tests` that stand beside them. */
 export function packages(root) {
   const found = {};

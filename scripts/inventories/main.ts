@@ -1,10 +1,10 @@
 /**
- * Writes what documents list of the sources: `npm run inventories`. A list stands between `<!-- made: NAME -->` and `<!-- end -->`;
+ * Writes what documents and the package.json of each package list of the sources: `npm run inventories`. A list stands between `<!-- made: NAME -->` and `<!-- end -->`;
  * test/floor/documents.test.ts compares. `--check` prints the pages that are not as they would be written, and writes none.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { drawing, packages, table } from '../check-imports.mjs';
+import { drawing, needed, packages, table } from '../check-imports.mjs';
 
 const root = resolve(import.meta.dirname, '../..');
 const BLOCK = /(<!-- made: ([\w-]+) -->\n)[\s\S]*?(\n<!-- end -->)/g;
@@ -46,13 +46,39 @@ function pageOf(file: string, text: string): string {
   });
 }
 
+interface Manifest {
+  version?: string;
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+}
+const manifest = (file: string): Manifest => JSON.parse(readFileSync(join(root, file), 'utf8')) as Manifest;
+
+/** The package.json with what its sources import; versions of others are those of the whole repository. @throws for one that it does not have. */
+function manifestOf(file: string): string {
+  const whole = manifest('package.json');
+  const versions = { ...whole.devDependencies, ...whole.dependencies };
+  const folder = file === 'src/package.json' ? 'src' : join(dirname(file), 'src');
+  const dependencies: Record<string, string> = {};
+  for (const name of needed(root, folder)) {
+    const version = name.startsWith('@actorlet/') ? whole.version : versions[name];
+    if (version === undefined) throw new Error(`${file}: the repository has no package ${name}`);
+    dependencies[name] = version;
+  }
+  return `${JSON.stringify({ ...manifest(file), dependencies }, null, 2)}\n`;
+}
+
 let wrong = 0;
+function keep(file: string, text: string, wanted: string): void {
+  if (wanted === text) return;
+  wrong += 1;
+  const check = process.argv.includes('--check');
+  console.log(`${file}: ${check ? 'not as the sources are: npm run inventories' : 'written'}`);
+  if (!check) writeFileSync(join(root, file), wanted);
+}
 for (const file of globSync(['*.md', '{docs,packages}/**/*.md'], { cwd: root, exclude: ['**/node_modules/**'] }).sort()) {
   const text = readFileSync(join(root, file), 'utf8');
-  const page = pageOf(file, text);
-  if (page === text) continue;
-  wrong += 1;
-  console.log(`${file}: ${process.argv.includes('--check') ? 'a list is not as the sources are: npm run inventories' : 'written'}`);
-  if (!process.argv.includes('--check')) writeFileSync(join(root, file), page);
+  keep(file, text, pageOf(file, text));
 }
+for (const file of globSync(['src/package.json', 'packages/*/package.json'], { cwd: root }).sort())
+  keep(file, readFileSync(join(root, file), 'utf8'), manifestOf(file));
 if (process.argv.includes('--check') && wrong > 0) process.exitCode = 1;
