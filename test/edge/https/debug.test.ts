@@ -10,7 +10,7 @@ describe('/debug/pprof', () => {
   it('lists what there is, and says what there is not', async () => {
     const s = await withProfiler(createProfiler());
     for (const path of ['/debug/pprof', '/debug/pprof/'])
-      expect((await s.ask(path)).body).toMatch(/profile\?seconds=30.*heap\?seconds=30.*allocs\?seconds=30.*goroutine/s);
+      expect((await s.ask(path)).body).toMatch(/profile\?seconds=30.*heap\?seconds=5.*allocs\?seconds=5.*goroutine/s);
     for (const path of [
       '/debug/pprof/trace',
       '/debug/pprof/mutex',
@@ -49,6 +49,23 @@ describe('/debug/pprof', () => {
     } finally {
       clearInterval(grow);
     }
+  });
+
+  it('watches the processor for 30 s and the heap for 5 s, unless the client says otherwise', async () => {
+    const asked: [string, number][] = [];
+    const taken = (kind: string) => async (ms: number) => {
+      asked.push([kind, ms]);
+      return '';
+    };
+    const s = await withProfiler({ cpu: taken('cpu'), heap: taken('heap') });
+    for (const path of ['profile', 'heap', 'allocs', 'heap?seconds=', 'heap?seconds=40']) await s.ask(`/debug/pprof/${path}`);
+    expect(asked).toEqual([
+      ['cpu', 30_000],
+      ['heap', 5_000],
+      ['heap', 5_000],
+      ['heap', 5_000],
+      ['heap', 40_000],
+    ]);
   });
 
   it('refuses spans that are none, and a second profile at a time; who goes away ends his own', async () => {

@@ -5,7 +5,9 @@ import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers/answers.ts';
 
 /** Go's own default for a profile. */
-const SECONDS_DEFAULT = 30;
+const CPU_SECONDS = 30;
+/** Go shows a heap at once. V8 has to watch it for a while; scrapers give up after 10 s. */
+const HEAP_SECONDS = 5;
 const SECONDS_MAX = 300;
 /** The largest verbosity that klog takes. */
 const VERBOSITY_MAX = 2 ** 31 - 1;
@@ -22,19 +24,19 @@ export interface DebugOptions {
 }
 
 const PROFILES = {
-  profile: { take: 'cpu', suffix: 'cpuprofile' },
-  heap: { take: 'heap', suffix: 'heapprofile' },
+  profile: { take: 'cpu', suffix: 'cpuprofile', seconds: CPU_SECONDS },
+  heap: { take: 'heap', suffix: 'heapprofile', seconds: HEAP_SECONDS },
   // V8 samples what is allocated, for both.
-  allocs: { take: 'heap', suffix: 'heapprofile' },
+  allocs: { take: 'heap', suffix: 'heapprofile', seconds: HEAP_SECONDS },
 } as const;
 const INDEX = `/debug/pprof/
 
 The daemon runs on Node.js; its profiles are V8's own, to be opened with the developer tools of a browser, or with
 an editor or viewer that knows .cpuprofile and .heapprofile.
 
-profile?seconds=${SECONDS_DEFAULT}   what the main thread spends its time on
-heap?seconds=${SECONDS_DEFAULT}      what is allocated meanwhile and still held at the end
-allocs?seconds=${SECONDS_DEFAULT}    the same
+profile?seconds=${CPU_SECONDS}   what the main thread spends its time on
+heap?seconds=${HEAP_SECONDS}       what is allocated meanwhile and still held at the end
+allocs?seconds=${HEAP_SECONDS}     the same
 goroutine               the actors of the node with their states, as text
 
 block, mutex, threadcreate, symbol and trace are Go's own. The command line is in /flagz.
@@ -58,9 +60,9 @@ async function pprof(o: DebugOptions, req: HttpRequest, rest: readonly string[])
     return text(`Unknown profile: a daemon on Node.js has ${there} and goroutine, see /debug/pprof/\n`, 404);
   }
   if (o.profiler === undefined) return text('there is no process here that could be profiled\n', 501);
-  const seconds = secondsOf(req.query.get('seconds'));
+  const { take, suffix, seconds: usual } = PROFILES[name as keyof typeof PROFILES];
+  const seconds = secondsOf(req.query.get('seconds'), usual);
   if (seconds === undefined) return text(`seconds must be a number from 1 to ${SECONDS_MAX}\n`, 400);
-  const { take, suffix } = PROFILES[name as keyof typeof PROFILES];
   try {
     const body = await o.profiler[take](seconds * 1000, req.signal);
     return {
@@ -75,12 +77,12 @@ async function pprof(o: DebugOptions, req: HttpRequest, rest: readonly string[])
   } catch (error) {
     const busy = codeOf(error) === 'EBUSY';
     const reply = text(`no profile: ${messageOf(error)}\n`, busy ? 429 : 500);
-    return busy ? { ...reply, headers: { ...reply.headers, 'retry-after': String(SECONDS_DEFAULT) } } : reply;
+    return busy ? { ...reply, headers: { ...reply.headers, 'retry-after': String(CPU_SECONDS) } } : reply;
   }
 }
 
-function secondsOf(given: string | null): number | undefined {
-  if (given === null || given === '') return SECONDS_DEFAULT;
+function secondsOf(given: string | null, usual: number): number | undefined {
+  if (given === null || given === '') return usual;
   const seconds = /^\d{1,4}$/.test(given) ? Number(given) : 0;
   return seconds >= 1 && seconds <= SECONDS_MAX ? seconds : undefined;
 }
