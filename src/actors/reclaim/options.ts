@@ -77,6 +77,7 @@ function evictionOptions({ config: c, flags, gates }: NodeConfig, facts: () => N
     thresholds,
     unseen,
     conflicting,
+    fromCri: gates.enabled('PodAndContainerStatsFromCRI'),
     separateDisks: gates.enabled('KubeletSeparateDiskGC'),
     transitionMs: c.evictionPressureTransitionPeriod,
     maxGraceSeconds: c.evictionMaxPodGracePeriod,

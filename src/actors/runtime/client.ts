@@ -55,6 +55,13 @@ export interface CriClient {
   fence(uid: string, incarnation: number, o?: { signal?: AbortSignal }): Promise<{ monoMs: number }>;
 }
 
+/** gRPC's CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE: it would answer nothing else either. */
+const SAYS_NOTHING: readonly number[] = [1, 4, 14];
+/** The runtime answered, and refuses or does not know this call. */
+export function isRefusal(error: unknown): error is CriError {
+  return error instanceof CriError && !SAYS_NOTHING.includes(error.code);
+}
+
 /** Codes for ends that no runtime answered: ABORTED for a refusal, UNAVAILABLE for a link that went away, CANCELLED. */
 const REFUSED = 10;
 const LOST = 14;

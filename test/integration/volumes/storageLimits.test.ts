@@ -163,6 +163,20 @@ describe('a pod that writes more than it may', () => {
     await failed(h, 'a');
   });
 
+  it('by what the runtime tells of pods with PodAndContainerStatsFromCRI, and of containers where it refuses that', async () => {
+    await using h = await cluster({ config: { featureGates: { PodAndContainerStatsFromCRI: true } } });
+    const asked = () => new Set(h.calls.map((c) => c.method).filter((m) => m.startsWith('List') && m.endsWith('Stats')));
+    for (const name of ['a', 'b']) {
+      const pod = create(h, name, limit('1Mi'));
+      await runs(h, name);
+      logged(h, pod, 2 * MIB);
+      await failed(h, name);
+      if (name === 'a') expect([...asked()]).toEqual(['ListPodSandboxStats']);
+      h.faults.fault = (method) => (method === 'ListPodSandboxStats' ? { kind: 'refuse', code: 12, details: 'unknown method' } : undefined);
+    }
+    expect([...asked()]).toEqual(['ListPodSandboxStats', 'ListContainerStats']);
+  });
+
   it('waits for a runtime that does not say what containers wrote, and the node goes on', async () => {
     await using h = await cluster();
     const pod = create(h, 'a', limit('1Mi'));

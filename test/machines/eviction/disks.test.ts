@@ -88,7 +88,15 @@ describe('who is evicted first is whom the kubelet 1.36 evicts', () => {
     const { signal: ending } = new AbortController();
     const parts = countedParts(layout, signal);
     const dirs = { rootDir: '/root', podLogsDir: '/logs' };
-    return measure(pods, signal, { ports: fakePorts({ fs }), cri, ...dirs, parts, podGroup: () => undefined, signal: ending });
+    return measure(pods, signal, {
+      ports: fakePorts({ fs }),
+      cri,
+      ...dirs,
+      parts,
+      fromCri: false,
+      podGroup: () => undefined,
+      signal: ending,
+    });
   };
   const available = Object.entries(recorded.ranked).filter(([key]) => key.endsWith('.available'));
   it.each(available)('%s', async (key, wanted) => {

@@ -6,11 +6,8 @@
 import { criMetrics } from '../../../machines/edge/stats/criMetrics.ts';
 import { type SandboxFigures, sandboxFigures } from '../../../machines/edge/stats/criStats.ts';
 import type { CriMetricDescriptor } from '../../../machines/wire/cri.ts';
-import { CriError, type Logger } from '../../../ports/ports.ts';
-import type { CriClient } from '../../runtime/client.ts';
-
-/** gRPC's CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE: it would answer nothing else either. */
-const SAYS_NOTHING: readonly number[] = [1, 4, 14];
+import type { Logger } from '../../../ports/ports.ts';
+import { type CriClient, isRefusal } from '../../runtime/client.ts';
 
 export interface CriFigures {
   /** Null: the runtime does not tell. Rejects where it does not answer. */
@@ -27,7 +24,7 @@ export function criFigures(o: { cri: CriClient; log: Logger; pressure: boolean }
       passedOver.delete(call);
       return answer;
     } catch (error) {
-      if (!(error instanceof CriError) || SAYS_NOTHING.includes(error.code)) throw error;
+      if (!isRefusal(error)) throw error;
       const { details: err } = error;
       if (!passedOver.has(call)) o.log.warn({ call, err }, `PodAndContainerStatsFromCRI: the runtime refuses this call; ${instead}`);
       passedOver.add(call);

@@ -53,6 +53,8 @@ export interface EvictionOptions {
   unseen: readonly string[];
   /** Words about thresholds that follow those of another file system. */
   conflicting: readonly string[];
+  /** PodAndContainerStatsFromCRI. */
+  fromCri: boolean;
   /** KubeletSeparateDiskGC. */
   separateDisks: boolean;
   /** evictionPressureTransitionPeriod. */
@@ -259,10 +261,11 @@ class EvictionManager {
 
   measure(met: Met | undefined, signal: AbortSignal): Promise<Measured> {
     if (met === undefined) return Promise.resolve(new Map());
-    const { rootDir, podLogsDir } = this.#o;
+    const { rootDir, podLogsDir, fromCri } = this.#o;
     return measure(this.candidates(), met.threshold.signal, {
       ports: this.#ctx.ports,
       cri: criClient(this.#ctx.registry),
+      fromCri,
       rootDir,
       podLogsDir,
       parts: countedParts(this.readings.disks.layout, met.threshold.signal),
@@ -282,11 +285,11 @@ class EvictionManager {
   async checkLimits(signal: AbortSignal): Promise<readonly Offender[]> {
     const limited = this.candidates().filter(hasStorageLimits);
     if (limited.length === 0) return [];
-    const { rootDir, podLogsDir } = this.#o;
+    const { rootDir, podLogsDir, fromCri } = this.#o;
     await this.readings.findDisks(signal);
     const dedicatedImageFs = layersElsewhere(this.readings.disks.layout);
     const cri = criClient(this.#ctx.registry);
-    const use = await measureStorage(limited, { ports: this.#ctx.ports, cri, rootDir, podLogsDir, signal });
+    const use = await measureStorage(limited, { ports: this.#ctx.ports, cri, fromCri, rootDir, podLogsDir, signal });
     return limited.flatMap((pod) => {
       const used = use.get(pod.metadata.uid);
       const found = used === undefined ? null : exceeded(pod, used, { dedicatedImageFs });

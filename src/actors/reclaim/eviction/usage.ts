@@ -13,11 +13,13 @@ import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts
 import { CRI_LABELS, type CriContainerStats } from '../../../machines/wire/cri.ts';
 import { listIfThere } from '../../../ports/ifThere.ts';
 import type { Ports } from '../../../ports/ports.ts';
-import type { CriClient } from '../../runtime/client.ts';
+import { type CriClient, isRefusal } from '../../runtime/client.ts';
 
 export interface UsageOptions {
   ports: Pick<Ports, 'clock' | 'fs' | 'mounter' | 'cgroups' | 'diskUsage'>;
   cri: CriClient;
+  /** Gate PodAndContainerStatsFromCRI: the runtime tells of pods with all their containers. */
+  fromCri: boolean;
   rootDir: string;
   podLogsDir: string;
   /** What counts of each pod's disk. */
@@ -58,13 +60,25 @@ async function walkOf(o: Pick<UsageOptions, 'ports' | 'rootDir' | 'podLogsDir' |
  * Of containers that run. Runtimes may list ended ones too, without their memory and beside the instance that runs under
  * their name: they would make their pod one of unknown usage. @throws CriError
  */
-async function runningStats({ cri, signal }: Pick<UsageOptions, 'cri' | 'signal'>): Promise<CriContainerStats[]> {
-  const [{ stats }, { containers }] = await Promise.all([
-    cri.read('ListContainerStats', {}, { signal }),
+async function runningStats({ cri, fromCri, signal }: Pick<UsageOptions, 'cri' | 'fromCri' | 'signal'>): Promise<CriContainerStats[]> {
+  const [stats, { containers }] = await Promise.all([
+    containerStats({ cri, fromCri, signal }),
     cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal }),
   ]);
   const running = new Set(containers.map((c) => c.id));
   return stats.filter(({ attributes }) => attributes !== null && running.has(attributes.id));
+}
+
+/** Of all that the runtime tells of. As for /stats/summary, one that refuses figures of pods is asked for those of containers. */
+async function containerStats({ cri, fromCri, signal }: Pick<UsageOptions, 'cri' | 'fromCri' | 'signal'>): Promise<CriContainerStats[]> {
+  if (fromCri) {
+    try {
+      return (await cri.read('ListPodSandboxStats', {}, { signal })).stats.flatMap(({ linux }) => linux?.containers ?? []);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+  }
+  return (await cri.read('ListContainerStats', {}, { signal })).stats;
 }
 
 /** @throws CriError */

@@ -131,6 +131,7 @@ const reclaiming = (layout: Layout, thresholds: readonly Threshold[]) => async (
       transitionMs: 300_000,
       maxGraceSeconds: 0,
       rootDir: ROOT,
+      fromCri: false,
       podsGroup: () => undefined,
       podGroup: () => undefined,
       separateDisks: true,
