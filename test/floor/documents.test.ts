@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { expect, it } from 'vitest';
+import { claimsOf } from '../../scripts/inventories/prose.ts';
 
 const project = join(import.meta.dirname, '..', '..');
 /** One overview, one screen: what does not fit goes to a page in docs/. */
@@ -100,6 +101,42 @@ it('an actor of the tree has a file of its name, or a row in the table of those 
       missing.push(`${layer}/${name}`);
   }
   expect(missing).toEqual([]);
+});
+
+it('every actor that a story kills stands in the drawing of the tree', () => {
+  const tree = read('docs/architecture/supervision-tree.md').split('```')[1] ?? '';
+  const drawn = new Set([...tree.matchAll(/[├└]─ (\w+)/g)].map(([, name]) => name));
+  const stories = under('test/integration/kill/**/kill*.ts').map(read).join('\n');
+  const killed = new Set([...stories.matchAll(/['`]node\/[a-z]+\/(\w+)/g)].map(([, name]) => name));
+  expect(killed.size).toBeGreaterThan(30);
+  expect([...killed].filter((name) => !drawn.has(name))).toEqual([]);
+});
+
+it('a review draws sentences and rows that people wrote, each with its line', () => {
+  const page = [
+    '# Title',
+    'One sentence',
+    'on two lines. Another',
+    'one.',
+    '- An item.',
+    '```',
+    'code.',
+    '```',
+    '| a | b |',
+    '|---|---|',
+    '| row | x |',
+    '<!-- made: list -->',
+    '| not | y |',
+    '<!-- end -->',
+    'Last.',
+  ];
+  expect(claimsOf(page.join('\n'))).toEqual([
+    { line: 2, text: 'One sentence on two lines.' },
+    { line: 3, text: 'Another one.' },
+    { line: 5, text: 'An item.' },
+    { line: 11, text: '| row | x |' },
+    { line: 15, text: 'Last.' },
+  ]);
 });
 
 it('lists that are made from the sources are as they are: npm run inventories', () => {
