@@ -1,8 +1,8 @@
 /** Measures the starts of pods of the API: from their creation until a watch shows their containers running. */
 
+import { hasStarted, isStateful, POD_START_SECONDS, startDurations } from '../../../machines/figures/podStarts.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { isMirror } from '../../../machines/pod/phase.ts';
-import { hasStarted, isStateful, POD_START_SECONDS, startDurations } from '../../../machines/pods/status/messages.ts';
 import { imagePulls } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 

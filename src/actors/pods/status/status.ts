@@ -5,12 +5,13 @@
  */
 
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
+import { POD_START_SECONDS } from '../../../machines/figures/podStarts.ts';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
 import { hasProbes } from '../../../machines/pod/probes/probes.ts';
 import { resizeEvents } from '../../../machines/pod/resources/resizeEvents.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
-import { POD_START_SECONDS, type StatusEvent, statusesView } from '../../../machines/pods/status/messages.ts';
+import { type StatusEvent, statusesView } from '../../../machines/pods/status/messages.ts';
 import { type Delivery, type StatusFacts, statusMachine, type Taken } from '../../../machines/pods/status/statusMachine.ts';
 import { newTerminations } from '../../../machines/pods/status/terminations.ts';
 import { probesAddr } from '../../../machines/services/probes/messages.ts';

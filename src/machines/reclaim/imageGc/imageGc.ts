@@ -4,6 +4,7 @@ import { withDefaultTag } from '../../kube/imageRef.ts';
 import type { Pod } from '../../kube/types.ts';
 import { isRefused, type PodsView } from '../../pods/manager/messages.ts';
 import { fullNameOf } from '../../runtime/imagePuller/messages.ts';
+import { isRecord } from '../../shape/conform.ts';
 import { viewKey } from '../../supervision/address.ts';
 import type { CriContainer, Image } from '../../wire/cri.ts';
 
@@ -58,10 +59,6 @@ export function imagesOfPod({ spec }: Pod): string[] {
   const containers = [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])];
   const volumes = (spec.volumes ?? []).map(({ image }) => (isRecord(image) && typeof image.reference === 'string' ? image.reference : ''));
   return [...containers.map((c) => c.image ?? ''), ...volumes].filter((name) => name !== '');
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }
 
 /** Names of images that pods ask for which are not over: theirs may be about to be used. */
