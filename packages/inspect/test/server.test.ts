@@ -152,6 +152,68 @@ describe('acting from the page', () => {
   });
 });
 
+describe('acting on pods from the page', () => {
+  const own = (at: string, more: Record<string, string> = {}) => ({
+    ...{ origin: at.slice(0, -1), 'content-type': 'application/json' },
+    ...more,
+  });
+  const post = async (at: string, act: string, o: { headers: Record<string, string>; body: string }) => {
+    const answer = await fetch(`${at}api/pod/${act}`, { method: 'POST', ...o });
+    return { status: answer.status, text: await answer.text() };
+  };
+
+  it('needs a flag of its own, the token, this origin and JSON', async () => {
+    const off = await post(url, 'restart', { headers: own(url, { 'x-actorlet-token': token }), body: '{}' });
+    expect([off.status, off.text]).toEqual([403, expect.stringContaining('--actorlet-inspect-actions')]);
+    if (h.node.inspected === null) throw new Error('not inspected');
+    let page = { url: '', token: '' };
+    using acting = await serveInspector(h.node.inspected, { at: '127.0.0.1:0', pods: { kube: null } }, (p) => {
+      page = p;
+    });
+    void acting;
+    const good = own(page.url, { 'x-actorlet-token': page.token });
+    const noToken = own(page.url);
+    const noOrigin = { 'content-type': 'application/json', 'x-actorlet-token': page.token };
+    const body = '{"uid":"none"}';
+    const cases: [headers: Record<string, string>, body: string, status: number][] = [
+      [noToken, body, 403],
+      [own(page.url, { 'x-actorlet-token': token }), body, 403],
+      [noOrigin, body, 403],
+      [{ ...good, origin: 'http://127.0.0.1:1' }, body, 403],
+      [{ ...good, 'content-type': 'text/plain' }, body, 415],
+      [good, 'x'.repeat(5_000), 413],
+      [good, '{', 400],
+      [good, '{"uid":1}', 400],
+      [good, '{"uid":"none","preview":"yes"}', 400],
+      [good, body, 404],
+    ];
+    for (const act of ['restart', 'delete'])
+      for (const [headers, text, status] of cases)
+        expect((await post(page.url, act, { headers, body: text })).status, text.slice(0, 40)).toBe(status);
+    expect((await post(page.url, 'evict', { headers: good, body })).status).toBe(404);
+    expect((await fetch(`${page.url}api/pod/restart`)).status).toBe(405);
+  });
+
+  it('is told to the page, and to none that shows a recording', async () => {
+    const hello = async (at: string) => {
+      const frames: ServerFrame[] = [];
+      const ws = new WebSocket(`${at.replace('http', 'ws')}feed`);
+      ws.on('message', (data) => frames.push(JSON.parse(String(data)) as ServerFrame));
+      await until('it says hello', () => frames.some((f) => f.t === 'hello'));
+      ws.terminate();
+      return frames.find((f) => f.t === 'hello');
+    };
+    expect(await hello(url)).not.toHaveProperty('actsOnPods');
+    if (h.node.inspected === null) throw new Error('not inspected');
+    let at = '';
+    using acting = await serveInspector(h.node.inspected, { at: '127.0.0.1:0', pods: { kube: null } }, (p) => {
+      at = p.url;
+    });
+    void acting;
+    expect(await hello(at)).toMatchObject({ actsOnPods: true });
+  });
+});
+
 describe('hostile viewers', () => {
   it('are counted and dropped: broken frames, large frames, a handshake that is none', async () => {
     const ws = await socket('/feed');

@@ -135,6 +135,13 @@ export const NODE_FLAGS: readonly FlagSpec[] = [
     shownDefault: '""',
   },
   {
+    name: 'actorlet-inspect-actions',
+    type: 'bool',
+    flag: 'inspectActions',
+    help: 'Let the inspection page restart and delete pods, for who opens it with actorctl ui. Without --actorlet-inspect it has no effect.',
+    own: true,
+  },
+  {
     name: 'actorlet-record',
     type: 'path',
     flag: 'record',

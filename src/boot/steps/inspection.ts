@@ -12,7 +12,9 @@ export const serveInspection: Step = {
     const log = need(ctx, 'log');
     try {
       const { serveInspector } = await import('@actorlet/inspect/src/boot/server.ts');
-      const from = { at, logs: { ports: need(ctx, 'ports'), podLogsDir: config.podLogsDir } };
+      const ports = need(ctx, 'ports');
+      const pods = flags.inspectActions ? { kube: ports.kube ?? null } : null;
+      const from = { at, logs: { ports, podLogsDir: config.podLogsDir }, pods };
       const server = await serveInspector(inspected, from, (page) => {
         ctx.state.page = { state: 'served', ...page };
         log.info({ address: page.url }, `inspection page: ${page.url}`);

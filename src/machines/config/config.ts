@@ -52,6 +52,8 @@ export interface KubeletFlags {
   faultInjection: boolean;
   /** Our own: `HOST:PORT` of the inspection page; '' for none. */
   inspect: string;
+  /** Our own: the inspection page may restart and delete pods. */
+  inspectActions: boolean;
   /** Our own: file of the recording; '' for none. */
   record: string;
   /** Our own: MiB of the recording's two segments together. */

@@ -239,6 +239,7 @@ export function defaultKubeletFlags(): KubeletFlags {
     adminSocket: '',
     faultInjection: false,
     inspect: '',
+    inspectActions: false,
     record: '',
     recordMaxMib: 64,
     recordInputs: '',

@@ -26,7 +26,7 @@ beforeAll(async () => {
   node = await startNode({
     runtime: 'hollow',
     name: 'node-1',
-    flags: ['--actorlet-inspect=127.0.0.1:0'],
+    flags: ['--actorlet-inspect=127.0.0.1:0', '--actorlet-inspect-actions'],
     timeoutMs: 90_000,
     startTimeoutMs: 90_000,
   });
@@ -259,6 +259,34 @@ describe('the inspection page', () => {
     await soon('its restart', async () => (await page.locator('.facts').first().innerText()).match(/Restarts\s+1/) !== null);
     await page.getByRole('button', { name: 'Hold its mail for 10 s' }).click();
     await page.getByText('pause: done').waitFor();
+  });
+
+  it('asks before it restarts a pod, by keyboard too, and says why it deletes none that is static', async () => {
+    const { uid } = (await node.pods()).find((p) => p.name.startsWith('web-007')) ?? { uid: '' };
+    {
+      await using o = await open({ hash: `#/pods/${uid}` });
+      await o.page.getByText('to restart or delete this pod').waitFor();
+      expect(await o.page.getByRole('button', { name: 'Restart' }).count()).toBe(0);
+    }
+    await using o = await open({ hash: `#token=${token}` });
+    const { page } = o;
+    await page.goto(`${url}#/pods/${uid}`);
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByText('Delete pod default/web-007').waitFor();
+    await dialog.getByText('a static pod, which no API call deletes').waitFor();
+    expect(await dialog.getByRole('button', { name: 'Delete' }).isDisabled()).toBe(true);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    expect(page.url()).toContain(uid);
+    await page.getByRole('button', { name: 'Restart' }).focus();
+    await page.keyboard.press('Enter');
+    await dialog.getByText('These containers end and start again in place: app').waitFor();
+    await picture(page, 'restart');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('app: ends, and starts again').waitFor();
+    await page.getByText('a person asked for it over the inspection page').first().waitFor();
   });
 
   it.each([

@@ -1,7 +1,7 @@
 /**
  * The inspection server: the page, its feed, and the two xstate inspectors' protocols, all on one loopback port. It is no
  * actor: it shows the tree from outside, also while the edge layer restarts. Reading needs nothing but this machine;
- * acting needs fault injection to be on and the token, which only the admin socket (0600) tells.
+ * acting needs a flag of the daemon and the token, which only the admin socket (0600) tells.
  */
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
@@ -16,9 +16,12 @@ import { PageServer, reply } from '../server/pageServer.ts';
 
 import { hostFigures } from './host.ts';
 import { type LogsFrom, lastLines } from './logs.ts';
+import { actOnPod, type PodAct, type PodActsOver } from './podActs.ts';
 
 const ASK_TIMEOUT_MS = 5_000;
 const JSON_TYPE = { 'content-type': 'application/json' };
+const ACTS_BYTES_MAX = 4_096;
+const NO_ACTS = '403: this page may not act on pods; that is allowed by starting the daemon with --actorlet-inspect-actions\n';
 const NO_TOKEN = '403: open the page with `actorctl ui`, which gives it the right to act and to read logs\n';
 
 /** Address of the inspection page; the token lets its reader act on the node. */
@@ -31,18 +34,22 @@ export interface InspectorServer extends Disposable {
   readonly hub: Hub;
 }
 
-/** Listens, now or once the port is free. `onListen` is told the address. Without `logs` the page shows none. */
+/** Listens, now or once the port is free. `onListen` is told the address. Without `logs` the page shows none, without `pods` it acts on none. */
 export async function serveInspector(
   node: Inspected,
-  { at, logs }: { at: string; logs?: LogsFrom },
+  { at, logs, pods = null }: { at: string; logs?: LogsFrom; pods?: PodActsOver | null },
   onListen: (page: PageAddress) => void,
 ): Promise<InspectorServer> {
-  const hub = new Hub(node, (onFrame) => hostFigures(onFrame, node.log));
-  const acts = new Acts(node, logs ?? null);
+  const hub = new Hub(node, (onFrame) => hostFigures(onFrame, node.log), { actsOnPods: pods !== null });
+  const acts = new Acts(node, { logs: logs ?? null, pods });
   const server = new PageServer({
     log: node.log,
     targets: { feed: hub, stately: new Bridge('stately', node), classic: new Bridge('classic', node) },
-    api: { inject: (req, res) => acts.answer(req, res), logs: (req, res) => acts.logs(req, res) },
+    api: {
+      inject: (req, res) => acts.answer(req, res),
+      logs: (req, res) => acts.logs(req, res),
+      pod: (req, res) => acts.onPod(req, res),
+    },
   });
   const cut = at.lastIndexOf(':');
   const host = at.slice(0, cut).replace(/^\[|\]$/g, '');
@@ -54,11 +61,27 @@ export async function serveInspector(
 class Acts {
   readonly #node: Inspected;
   readonly #logsFrom: LogsFrom | null;
+  readonly #pods: PodActsOver | null;
   readonly token = randomBytes(24).toString('base64url');
 
-  constructor(node: Inspected, logsFrom: LogsFrom | null) {
+  constructor(node: Inspected, { logs, pods }: { logs: LogsFrom | null; pods: PodActsOver | null }) {
     this.#node = node;
-    this.#logsFrom = logsFrom;
+    this.#logsFrom = logs;
+    this.#pods = pods;
+  }
+
+  /** `POST /api/pod/restart`, `POST /api/pod/delete`. JSON, since no form of a foreign page can send that. */
+  async onPod(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const act = /^\/api\/pod\/(restart|delete)$/.exec(req.url ?? '')?.[1] as PodAct | undefined;
+    if (act === undefined) return reply(res, 404, '404: Page Not Found\n');
+    if (req.method !== 'POST') return reply(res, 405, '405: Method Not Allowed\n');
+    if (this.#pods === null) return reply(res, 403, NO_ACTS);
+    if (!this.#isTrusted(req)) return reply(res, 403, NO_TOKEN);
+    if (req.headers['content-type'] !== 'application/json') return reply(res, 415, '415: what is to be done is sent as application/json\n');
+    const body = await read(req, ACTS_BYTES_MAX);
+    if (body === null) return reply(res, 413, `413: what is to be done has at most ${ACTS_BYTES_MAX} bytes\n`);
+    const { status, ...answer } = await actOnPod(this.#node, this.#pods, { act, body });
+    reply(res, status, JSON.stringify(answer), JSON_TYPE);
   }
 
   async answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -82,8 +105,12 @@ class Acts {
   /** Null: it may. Otherwise why not. */
   #refusal(req: IncomingMessage): string | null {
     if (this.#node.faults === null) return '403: fault injection is off on this node; it is allowed by --actorlet-fault-injection\n';
-    if (req.headers.origin !== undefined && this.#knowsToken(req.headers['x-actorlet-token'])) return null;
-    return NO_TOKEN;
+    return this.#isTrusted(req) ? null : NO_TOKEN;
+  }
+
+  /** A page of this server, which `actorctl ui` opened. The server has seen to it that the origin is its own. */
+  #isTrusted(req: IncomingMessage): boolean {
+    return req.headers.origin !== undefined && this.#knowsToken(req.headers['x-actorlet-token']);
   }
 
   /** A reader of the page may see what is injected. */

@@ -50,6 +50,8 @@ export interface HelloFrame {
   version: string;
   startedAtMs: number;
   faultInjection: boolean;
+  /** The page may restart and delete pods, with the token. Absent: not. */
+  actsOnPods?: true;
   /** This is no live node: what it was can be looked at for each moment of it. */
   recording?: { fromMs: number; toMs: number; runs: readonly { fromMs: number; toMs: number; stopped: boolean }[] };
 }

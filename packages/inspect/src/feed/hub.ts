@@ -81,6 +81,7 @@ const LEAVES_THE_TREE: ReadonlySet<RecorderEntry['kind']> = new Set([...OF_ONE_A
 export class Hub {
   readonly #node: Inspected;
   readonly #watchHost: HostWatch;
+  readonly #actsOnPods: boolean;
   readonly #clients = new Set<Client>();
   readonly #actors = new Rows<ActorRow>((r) => r.path);
   readonly #pods = new PodLook();
@@ -101,9 +102,10 @@ export class Hub {
   #answer: unknown = null;
   readonly figures: HubFigures = { viewers: 0, serialised: 0, malformed: 0, skipped: 0 };
 
-  constructor(node: Inspected, watchHost: HostWatch) {
+  constructor(node: Inspected, watchHost: HostWatch, { actsOnPods = false }: { actsOnPods?: boolean } = {}) {
     this.#node = node;
     this.#watchHost = watchHost;
+    this.#actsOnPods = actsOnPods;
   }
 
   /** Null: too many viewers. */
@@ -125,6 +127,7 @@ export class Hub {
       version: node.version,
       startedAtMs: node.startedAtMs,
       faultInjection: node.faults !== null,
+      ...(this.#actsOnPods ? { actsOnPods: true } : {}),
     };
     viewer.send(this.#text(hello));
     viewer.send(this.#text(this.#snapshot()));

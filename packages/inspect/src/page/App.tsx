@@ -212,6 +212,8 @@ function useShortcuts(route: Route): void {
   const [, redraw] = useState(0);
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
+      // A dialog has the keyboard to itself.
+      if (document.querySelector('dialog[open]') !== null) return;
       const typing =
         e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement || e.target instanceof HTMLSelectElement;
       if (e.key === 'Escape') {

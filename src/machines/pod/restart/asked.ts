@@ -68,6 +68,13 @@ function saidLeft(left: readonly LeftContainer[]): string {
   return [...whys].map(([why, of]) => `container ${of.map(({ name }) => name).join(', ')}: ${why}`).join('; ');
 }
 
+/** Containers that a restart may be about, by the definition alone, and those that it leaves. `container` '': of all of the pod. */
+export function restartPreview(pod: Pod, container: string): { names: readonly string[]; left: readonly LeftContainer[] } {
+  const found = meant(pod, container);
+  if ('why' in found) return { names: [], left: [] };
+  return { names: found.containers.filter((c) => container !== '' || !isInit(pod, c)).map(({ name }) => name), left: found.left };
+}
+
 /** What becomes of each container, by what the runtime was last seen to hold. */
 export function restartOf(o: { pod: Pod; status: PodRuntimeStatus; container: string }): RestartAnswer {
   const { pod, status, container } = o;

@@ -5,6 +5,7 @@ import type { Pod } from '../../kube/types.ts';
 import { restartRefusal } from '../../pod/restart/asked.ts';
 import type { ListedPod, PodOpKind, SourceName } from '../../pod/runtime/seen.ts';
 import { address, type Message, viewKey } from '../../supervision/address.ts';
+import { printable } from '../../text/table.ts';
 import type { WorkerSummary } from '../workers/messages.ts';
 
 /** What an evicted pod comes to. */
@@ -202,6 +203,16 @@ export function restartRefused({ pod, source, state }: Pick<PodRecord, 'pod' | '
     case 'quarantined':
       return `this node leaves it as it is, until its definition changes: ${state.error}`;
   }
+}
+
+/** Why no call of the API deletes it, with what does; null: one does. `manifest`: the file of a static pod, or the URL that names it. */
+export function deleteRefused(of: { source: PodRecord['source']; removed: boolean; who: string; manifest: string }): string | null {
+  const [who, manifest] = [printable(of.who), printable(of.manifest)];
+  if (of.source === 'api') return null;
+  if (of.source === 'runtime') return `no source wants pod ${who}, and the node is stopping it`;
+  if (of.removed) return `the manifest of static pod ${who} is gone, and the node is stopping it`;
+  const how = of.source === 'file' ? `Move its manifest ${manifest} out of that folder` : `Take it out of the manifest at ${manifest}`;
+  return `pod ${who} is a static pod, which no API call deletes. ${how}, and the node stops it.`;
 }
 
 export const podManagerAddr = address<PodManagerEvent>('node/pods/podManager');

@@ -1,6 +1,7 @@
 /** `actorctl delete pod`: pods of the API server are deleted there; a static pod is deleted by its manifest alone. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
+import { deleteRefused } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { NodeFactsPage } from '@actorlet/kubelet/machines/shown/nodePage.ts';
 import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
@@ -39,13 +40,11 @@ export function deletePods(args: DeleteArgs): Command {
 
 /** What ends a pod that the API server has no say in. */
 async function elsewhere(pod: PodSummary, asked: Asked): Promise<string> {
-  const who = printable(`${pod.namespace}/${pod.name}`);
-  if (pod.source === 'runtime') return `no source wants pod ${who}, and the node is stopping it: actorctl why ${who}`;
-  if (pod.removed) return `the manifest of static pod ${who} is gone, and the node is stopping it: actorctl why ${who}`;
-  const manifest = pod.source === 'file' ? await fileOf(pod.uid, asked) : await urlOf(asked);
-  return pod.source === 'file'
-    ? `pod ${who} is a static pod, which no API call deletes. Move its manifest ${printable(manifest)} out of that folder, and the node stops it.`
-    : `pod ${who} is a static pod, which no API call deletes. Take it out of the manifest at ${printable(manifest)}, and the node stops it.`;
+  const { source, removed } = pod;
+  const who = `${pod.namespace}/${pod.name}`;
+  const manifest = source === 'file' ? await fileOf(pod.uid, asked) : source === 'http' ? await urlOf(asked) : '';
+  const why = deleteRefused({ source, removed, who, manifest }) ?? '';
+  return source === 'runtime' || removed ? `${why}: actorctl why ${printable(who)}` : why;
 }
 
 async function fileOf(uid: string, { client }: Asked): Promise<string> {

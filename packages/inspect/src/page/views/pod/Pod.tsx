@@ -6,6 +6,7 @@ import { EntryRow, Fact, Section } from '../../bits.tsx';
 import { hrefOf } from '../../route.ts';
 import { nowMs, type PageState } from '../../store.ts';
 import { clock, duration } from '../../words.ts';
+import { PodActs } from './Acts.tsx';
 import { Containers } from './Containers.tsx';
 import { Life } from './Life.tsx';
 import type { Told } from './lanes.ts';
@@ -57,6 +58,9 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
               </span>
             </span>
           </p>
+          {state.hello?.actsOnPods === true && (
+            <PodActs uid={uid} who={`${told.namespace}/${told.name}`} containers={told.containers.map(({ name }) => name)} />
+          )}
           <dl className="facts">
             <Fact name="Seen">{told.seenAtMs === 0 ? '–' : `${duration(now - told.seenAtMs)} ago`}</Fact>
             <Fact name="Ready first">{readyAfter(told)}</Fact>
