@@ -40,6 +40,7 @@ const ROOT_DIR = '/var/lib/kubelet';
 const LOGS_DIR = '/var/log/pods';
 const PKI = { cert: '/etc/kubernetes/pki/kubelet.crt', key: '/etc/kubernetes/pki/kubelet.key', ca: '/etc/kubernetes/pki/ca.crt' };
 /** Not read: the way to the API server is given. It says that there is one. */
+/** On the disk of a node with a certificate of its own. */
 const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 const DIRS = [ROOT_DIR, '/var/log', LOGS_DIR, '/var/log/containers', '/etc/kubernetes/pki'];
 /** What most clusters have. Nothing asks it. */
@@ -330,7 +331,7 @@ function configOf({ name, fleet, group, world, gates, behaviour }: MemberOptions
     flags: {
       rootDir: ROOT_DIR,
       hostnameOverride: name,
-      kubeconfig: KUBECONFIG,
+      kubeconfig: world.kubeconfig ?? KUBECONFIG,
       nodeLabels: { ...group.labels, [FLEET_LABEL]: fleet },
       faultInjection: true,
     },

@@ -8,6 +8,8 @@ import type { ScriptedContainer, StreamAsk } from '@actorlet/runtimes/src/hollow
 
 /** Shared by all nodes of the fleet. */
 export interface FleetWorld {
+  /** Path of the kubeconfig that all nodes use. Absent: each has its own, on its disk. */
+  kubeconfig?: string;
   clock: Clock;
   entropy: Entropy;
   yield: Yield;

@@ -4,6 +4,7 @@ import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { adminClient } from '@actorlet/admin/src/client.ts';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parsed, UsageError } from '../src/boot/args.ts';
 import { inputsOf } from '../src/boot/inputs.ts';
@@ -33,6 +34,9 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     await first.says('nodes 2/2 Ready');
     const kubeconfig = readFileSync(join(dir, '.actorlet/fleet.kubeconfig'), 'utf8');
     const second = fleet('--nodes=2', '--api=embedded');
+    // A node names the file that leads to its API server.
+    const node = adminClient(join(dir, '.actorlet/fleet.sock'), AbortSignal.timeout(20_000), 'fleet-0');
+    expect(await node.json('/node')).toMatchObject({ kubeconfig: join(dir, '.actorlet/fleet.kubeconfig') });
     expect(await second.ended).toBe(1);
     expect(second.text()).toContain(
       'cannot listen on .actorlet/fleet.sock: another process is listening on it; give each fleet a --socket',

@@ -249,12 +249,12 @@ describe('a fleet', { timeout: 60_000 }, () => {
     const dir = mkdtempSync(join(tmpdir(), 'fleet-'));
     const socketPath = join(dir, 'fleet.sock');
     const of = spec({ groups: spec().groups.map((g) => ({ ...g, count: 3 })) });
-    await using fleet = new Fleet(of, { ...given, socketPath, net: createNet() }, { index: 1, count: 2 });
+    await using fleet = new Fleet(of, { ...given, socketPath, net: createNet(), kubeconfig: '/fleet.kubeconfig' }, { index: 1, count: 2 });
     expect(fleet.members.map((m) => m.name)).toEqual(['n-1']);
     await fleet.start();
     await expect.poll(() => fleet.nodes()[0]?.state).toBe('ready');
     const ask = (node: string) => adminClient(socketPath, AbortSignal.timeout(10_000), node);
-    expect(await ask('n-1').json('/node')).toMatchObject({ name: 'n-1' });
+    expect(await ask('n-1').json('/node')).toMatchObject({ name: 'n-1', kubeconfig: '/fleet.kubeconfig' });
     await expect(ask('n-0').json('/node')).rejects.toThrow('the node n-0 is not of this fleet, or its daemon does not run');
     await expect(ask('').json('/node')).rejects.toThrow('say which one with --node NAME');
     expect(fleet.calls.byKind.get('POST nodes')).toBe(1);

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname, join, parse } from 'node:path';
+import { dirname, join, parse, resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
 import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
@@ -128,7 +128,7 @@ async function surroundings(args: Args, seed: number, log: Logger): Promise<Surr
     if (written) await rm(kubeconfig, { force: true });
     await api.close();
   };
-  return { world: embeddedWorld(api, { clock, socket: args.socket, log }), announce, close };
+  return { world: embeddedWorld(api, { clock, socket: args.socket, log, kubeconfig: resolve(kubeconfig) }), announce, close };
 }
 
 /** It holds a token: the file is new and ours, whatever of others was there. A link is replaced and not followed. */

@@ -1,5 +1,6 @@
 /** The real surroundings of a fleet: clock, network, and the API server that one kubeconfig names. */
 
+import { resolve } from 'node:path';
 import type { BuildInfo } from '@actorlet/kubelet/actors/edge/metrics/nodeMetrics.ts';
 import { createClock, createEntropy, createYield } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import { createCredentials } from '@actorlet/kubelet/boot/dependencies/kube/credentials.ts';
@@ -97,7 +98,7 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
     socketPath: o.socket,
     serving: o.port === 0 ? null : { port: o.port, ...(await certificates(config, address, clock.wallMs())) },
     ...(streams === undefined ? {} : { stream: streams.offer }),
-    ...(identities === undefined ? {} : { certificates: identities.certificates }),
+    ...(identities === undefined ? { kubeconfig: resolve(o.kubeconfig) } : { certificates: identities.certificates }),
     ...(o.shareWatches ? { sharedWatches: admin } : {}),
     connect: own,
     admin,
@@ -110,10 +111,14 @@ export async function realWorld(o: WorldOptions): Promise<RealWorld> {
 }
 
 /** The surroundings of a fleet on an API server of this process. Its nodes serve no API: nothing there asks them. */
-export function embeddedWorld(api: Pick<EmbeddedApi, 'connect' | 'admin'>, o: { clock: Clock; socket: string; log: Logger }): RealWorld {
+export function embeddedWorld(
+  api: Pick<EmbeddedApi, 'connect' | 'admin'>,
+  o: { clock: Clock; socket: string; log: Logger; kubeconfig?: string },
+): RealWorld {
   const surroundings = ofProcess(o.clock, o.log);
   return {
     ...surroundings,
+    ...(o.kubeconfig === undefined ? {} : { kubeconfig: o.kubeconfig }),
     address: '127.0.0.1',
     socketPath: o.socket,
     serving: null,
