@@ -3,7 +3,7 @@ import { answered, givenUp, type PeerCall, type PeerWords, peerKey, waiting } fr
 import { withoutSecrets } from '../../machines/pod/peers/withoutSecrets.ts';
 import type { ViewKey } from '../../machines/supervision/address.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import type { Clock } from '../../ports/ports.ts';
+import { type Clock, CriError } from '../../ports/ports.ts';
 
 export interface PeerCallsOptions {
   clock: Clock;
@@ -39,7 +39,7 @@ export class PeerCalls {
     } catch (error) {
       this.#ended(key);
       if (signal?.aborted === true) this.#put(givenUp(this.#words, of));
-      else this.failed(of, withoutSecrets(messageOf(error), secrets));
+      else this.failed(of, withoutSecrets(wordsOf(error), secrets));
       throw error;
     }
   }
@@ -70,6 +70,11 @@ export class PeerCalls {
     this.#words = words;
     this.#o.publish(words);
   }
+}
+
+/** As events of pods have it, so that nobody reads it twice. */
+function wordsOf(error: unknown): string {
+  return error instanceof CriError ? error.details : messageOf(error);
 }
 
 /** Of an actor that publishes them as its own view. */

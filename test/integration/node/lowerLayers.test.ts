@@ -190,6 +190,14 @@ describe('the image service', () => {
     await h.until('nothing is told', () => !why(h, 'node').includes('image service'), 400_000);
   });
 
+  it('that fails a pull is told once, with the words of the event', async () => {
+    await using h = await node();
+    h.faults.fault = (m) => (m === 'PullImage' ? { kind: 'refuse', code: 2, details: 'no such registry' } : undefined);
+    create(h, 'web');
+    await isTold(h, 'web', /no such registry/);
+    for (const query of ['web', 'node']) expect(why(h, query)).not.toContain('image service');
+  });
+
   it('that hangs in a pull is told of the pod that wants the image, and of the node', async () => {
     await using h = await node();
     h.faults.latencyMs = { PullImage: 90_000 };
