@@ -85,6 +85,16 @@ it('the table of managers names places that are there', () => {
   }
 });
 
+it('a behaviour is found in two looks: the place stands in the table of managers, and its file there has the name', () => {
+  const places = new Set([...(read('ARCHITECTURE.md').split('\n## Find a manager\n')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, p]) => p));
+  const rows = [...read('docs/architecture/where.md').matchAll(/^\| [^|]+ \| `([^`]+)` \| `(src\/\w+\/([^`]+))`: `(\w+)` \|$/gm)];
+  expect(rows.length).toBe(20);
+  for (const [row, place = '', file = '', below = '', name = ''] of rows) {
+    expect(places.has(place) && below.startsWith(place), row).toBe(true);
+    expect(read(file), row).toMatch(new RegExp(`\\b${name}\\b`));
+  }
+});
+
 it('an actor of the tree has a file of its name, or a row in the table of those that differ', () => {
   const tree = read('docs/architecture/supervision-tree.md').split('```')[1] ?? '';
   const actors = tree.split('\n').flatMap((line) => {
