@@ -34,7 +34,7 @@ export function nodeResources(ctx: ProviderCtx): NodeResources & { known: boolea
   };
 }
 
-/** As it is now, for the status of each container. */
+/** Reads the health of a container's devices for its status. */
 export function deviceHealth(ctx: ProviderCtx & { ports: Pick<Ports, 'clock'> }): (of: ContainerOfPod) => ResourceStatus[] {
   const known = PROVIDERS.flatMap((provider) => provider.health?.(ctx) ?? []);
   return (of) => known.flatMap((health) => health(of));

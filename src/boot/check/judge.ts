@@ -72,7 +72,7 @@ interface RuntimeCheck {
   container(config: ContainerConfig, sandbox: PodSandboxConfig): void;
 }
 
-/** Null: the runtime is another program, or runs whatever it is asked for. */
+/** How an embedded runtime judges a pod. Null: the runtime is another program, or runs whatever it is asked for. */
 async function runtimeCheck(endpoint: string): Promise<RuntimeCheck | null> {
   if (endpoint !== 'embedded://process' && endpoint !== 'embedded://oci') return null;
   const { checkContainer, checkSandbox } = await import('@actorlet/runtimes/src/process/container/plan.ts');

@@ -75,7 +75,7 @@ export async function readUnit(prefix: string): Promise<ServiceUnit | 'masked' |
   return unit;
 }
 
-/** Null: there is no such file. A link to /dev/null is empty. */
+/** The text of a unit's file. Null: there is no such file. A link to /dev/null is empty. */
 async function textOf(path: string): Promise<string | null> {
   try {
     if ((await realpath(path)) === '/dev/null') return '';

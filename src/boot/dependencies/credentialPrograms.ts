@@ -68,7 +68,7 @@ async function decode(file: string): Promise<unknown> {
   }
 }
 
-/** Null: it can be run. */
+/** Why the program cannot be run. Null: it can be. */
 async function notRunnable(path: string): Promise<string | null> {
   try {
     if (!(await stat(path)).isFile()) return `is no file: ${path}`;

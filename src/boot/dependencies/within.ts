@@ -9,7 +9,7 @@ import { openFd } from '@actorlet/process/src/regularFile.ts';
 
 /** Linux; Node does not name it. */
 export const O_PATH = 0o10_000_000;
-/** As the kernel has it. */
+/** Links that a walk follows, as in the kernel. */
 const LINKS_MAX = 40;
 
 interface Root {

@@ -68,7 +68,7 @@ export const createTheNode: Step = {
 
 type AskedOptions = Omit<Parameters<BootContext['wiring']['createNode']>[2], 'heartbeat'>;
 
-/** Null: nobody wants it recorded, or it cannot be and runs all the same. */
+/** The recording of the node's inputs. Null: nobody asked for one, or it cannot be made and the node runs without. */
 async function recordingOf(ctx: BootContext, options: AskedOptions): Promise<RecordedNode | null> {
   const wanted = await wantedInputs(need(ctx, 'nodeConfig'));
   if (wanted === null) return null;

@@ -25,7 +25,7 @@ export function sameSet(a: CpuSet, b: CpuSet): boolean {
   return a.length === b.length && a.every((cpu, i) => cpu === b[i]);
 }
 
-/** Null: it is no list of CPUs. '' is the empty set. */
+/** Reads a list such as `0-3,8`. Null: the text is no list of CPUs. '' is the empty set. */
 export function parseCpuSet(text: string): CpuSet | null {
   if (text === '') return NO_CPUS;
   const cpus: number[] = [];

@@ -3,7 +3,7 @@
 /** What Go's ParseBool takes. */
 const TRUE = ['1', 't', 'T', 'true', 'TRUE', 'True'];
 const FALSE = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
-/** Null: it is neither. */
+/** Reads an option's `true` or `false`. Null: the text is neither. */
 export function parseBool(text: string): boolean | null {
   return TRUE.includes(text) ? true : FALSE.includes(text) ? false : null;
 }

@@ -44,7 +44,7 @@ export interface MeasuredVolume {
   claim: ClaimRef | null;
 }
 
-/** Null: nothing is known of what such a volume uses (hostPath, images). */
+/** What is measured of a volume. Null: nobody knows what such a volume uses (hostPath, images). */
 export function measuredVolume(pod: Pod, ref: VolumeRef): MeasuredVolume | null {
   const kind = kindOfPlugin(ref.plugin);
   if (kind?.stands !== 'here') return null;

@@ -9,7 +9,7 @@ import { listOf, textOf } from '../shape/lenient.ts';
 const MASTER_NAMESPACE = 'default';
 const MASTER_SERVICE = 'kubernetes';
 
-/** Null: it has no address of its own that a variable could name. */
+/** What variables need of a service. Null: the service has no address of its own that a variable could name. */
 export function toServiceEntry(object: KubeObject): ServiceEntry | null {
   const spec = isRecord(object.spec) ? object.spec : {};
   const { clusterIP } = spec;

@@ -54,7 +54,7 @@ function findNamed<R extends Findable>(query: string, records: ReadonlyMap<strin
   return { kind: 'none' };
 }
 
-/** Null: no pod, or several. */
+/** The UID of the pod that was found. Null: no pod was found, or several. */
 export function uidOf(found: PodQuery<Findable>): string | null {
   return found.kind === 'one' ? found.uid : null;
 }

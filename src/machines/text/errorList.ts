@@ -11,7 +11,7 @@ export function cut(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax)}...`;
 }
 
-/** As JSON, cut. */
+/** The value as JSON, cut. */
 export function quoted(value: unknown): string {
   return JSON.stringify(typeof value === 'string' ? cut(value, QUOTE_CHARS_MAX) : value) ?? String(value);
 }

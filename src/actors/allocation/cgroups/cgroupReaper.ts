@@ -23,7 +23,7 @@ import { type Sweeping, sweeperLogic } from '../../supervision/looks/sweeper.ts'
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { atWork } from './cgroups.ts';
 
-/** As housekeeping. A sweep that finds the views unchanged costs nothing. */
+/** The sweep's period, as housekeeping's. A sweep that finds the views unchanged costs nothing. */
 const PERIOD_MS = 2_000;
 const FULL_PERIOD_MS = 60_000;
 const QUIET_MS = 100;

@@ -84,7 +84,7 @@ class Coordinator {
     this.#providers = new Map(providers.map((p) => [nameOf(p), p]));
   }
 
-  /** As a draft where the provider can. It hears that the question is given up as soon as the pod manager gives it up. */
+  /** Asks a provider, as a draft where it can. The provider hears that the pod manager gave the question up. */
   async ask({ provider, ...o }: ProviderQuestion, ended: AbortSignal): Promise<AllocationAnswer> {
     const of = this.#providers.get(provider);
     if (of === undefined) return { kind: 'later', why: `there is no provider ${provider}` };

@@ -156,7 +156,7 @@ export class Delivery {
   }
 }
 
-/** As bounded as the list. */
+/** Message of the event `FieldsLeftAlone`. The list of fields is bounded already. */
 function fieldsLeft(fields: readonly string[]): string {
   return `this node runs the pod without what has no effect here: ${fields.join(', ')}`;
 }

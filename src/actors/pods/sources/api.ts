@@ -180,7 +180,7 @@ function errorOf({ metadata: { name, namespace = '' } }: KubeObject, message: st
   return { where: `pod ${namespace}/${name} in the API`, message, fullName: `${name}_${namespace}` };
 }
 
-/** Null: it is deleted, or not named in full. */
+/** An unreadable pod, as far as it is named. Null: the object is deleted, or not named in full. */
 function leftAlone({ metadata }: KubeObject, why: string): Pod | null {
   const { uid, namespace, deletionTimestamp } = metadata;
   if (uid === undefined || namespace === undefined || deletionTimestamp !== undefined) return null;

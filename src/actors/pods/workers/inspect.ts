@@ -222,7 +222,7 @@ function forgetExcept(known: Map<string, unknown>, listed: readonly { id: string
   for (const id of known.keys()) if (!listed.some((l) => l.id === id)) known.delete(id);
 }
 
-/** Null: it went between the listing and the question. */
+/** The answer about something that a listing showed. Null: it went between the listing and the question. */
 async function found<T>(ask: () => Promise<T | null>): Promise<T | null> {
   try {
     return await ask();

@@ -2,7 +2,7 @@ import type { NodeConfig } from '../../../machines/config/config.ts';
 import { type ShutdownGroup, shutdownGroups } from '../../../machines/reclaim/nodeShutdown/groups.ts';
 import type { NodeShutdownOptions } from './nodeShutdown.ts';
 
-/** Empty: this node does not delay a shutdown of its machine. */
+/** The groups of a graceful shutdown. Empty: this node does not delay a shutdown of its machine. */
 export function configuredShutdownGroups({ config, gates }: Pick<NodeConfig, 'config' | 'gates'>): ShutdownGroup[] {
   return shutdownGroups(config, {
     graceful: gates.enabled('GracefulNodeShutdown'),

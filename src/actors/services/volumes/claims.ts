@@ -17,7 +17,7 @@ interface ClaimQuestion {
   pod: Pod;
   /** Its name in the pod. */
   volume: string;
-  /** Null: the one that was made for this volume of this pod. */
+  /** Name of the claim. Null: the claim that was made for this volume of this pod. */
   claim: string | null;
   readOnly: boolean;
   block: boolean;

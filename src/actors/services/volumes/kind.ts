@@ -24,9 +24,9 @@ import type { StorageMetrics } from './measured.ts';
 
 /** Acts on a volume that a pod names. */
 export interface InlineActs<S> {
-  /** Null: it stands where its kind says (`mounted` of its decisions). */
+  /** Sets the volume up. Null: the volume stands where its kind says (`mounted` of its decisions). */
   setUp(o: VolumeTools, job: SetUpJob & { source: S }, signal: AbortSignal): Promise<SetUpDone | null>;
-  /** Absent: nothing but what was bound of it for containers was ours. That is gone by now. */
+  /** Takes the volume down. Absent: only what was bound of it for containers was ours, and that is gone by now. */
   takeDown?(o: VolumeTools, ref: VolumeRef, signal: AbortSignal): Promise<void>;
   /** What a directory of this kind on the disk is. Absent: what its path says. */
   found?(o: VolumeTools, ref: VolumeRef): Promise<VolumeRef>;

@@ -191,7 +191,7 @@ class UsageMeter {
     );
   }
 
-  /** Null: this volume tells nothing. */
+  /** Measures what a volume holds. Null: this volume gives no figures. */
   async usageOf(v: MeasuredVolume): Promise<VolumeUsage | null> {
     const { ports } = this.#ctx;
     const data = v.by === 'claim' && standOf(v.ref).plugin === CSI ? await readData(ports.fs, this.#o.rootDir, v.ref) : null;
@@ -205,7 +205,7 @@ class UsageMeter {
     return this.#atOnce.run(`disk ${server}`, async () => (await this.#byProject(v, diskUsage)) ?? this.#onDisk(v, diskUsage));
   }
 
-  /** Null: its file system does not count what it holds. */
+  /** Figures of the volume's project. Null: the file system does not count what the volume holds. */
   async #byProject({ by, ref }: MeasuredVolume, diskUsage: DiskUsage): Promise<VolumeUsage | null> {
     const { ports, signal } = this.#ctx;
     if (this.#o.quotas !== true || by !== 'tree') return null;

@@ -35,7 +35,7 @@ interface Calls {
 }
 let calls: Calls | null | undefined;
 
-/** Null: this system has no such calls. */
+/** accept4 and setsockopt of the C library. Null: this system has no such calls. */
 function systemCalls(): Calls | null {
   if (process.platform !== 'linux') return null;
   try {

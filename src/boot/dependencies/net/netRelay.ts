@@ -36,7 +36,7 @@ export async function relay(url: string, from: RelayFrom): Promise<void> {
   await join(socket, up.socket, from.signal);
 }
 
-/** Null: it did not switch, and the client was told so. */
+/** Asks the server to switch protocols. Null: the server did not switch, and the client was told so. */
 export async function switchedAt(url: string, from: RelayFrom, ask: Ask): Promise<Switched | null> {
   const { socket } = from;
   socket.on('error', () => socket.destroy());

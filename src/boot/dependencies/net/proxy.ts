@@ -22,7 +22,7 @@ export function proxyOf(server: URL, given: URL | null, env: Env): URL | null {
   return url;
 }
 
-/** Null: not one that this node can go through. */
+/** A proxy's address. Null: the text names no proxy that this node can go through. */
 export function proxyUrl(text: string): URL | null {
   const url = URL.parse(text);
   return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') ? url : null;

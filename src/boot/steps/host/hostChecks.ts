@@ -26,7 +26,7 @@ export function swapProblem(text: string): Problem | null {
 }
 
 const OTHERS_WRITE = 0o022;
-/** Null: only its owner, who is root or this user, writes there, or it is not made yet. */
+/** Who else may write in the root directory. Null: only its owner, root or this user, or the directory is not made yet. */
 export async function rootDirProblem(rootDir: string): Promise<Problem | null> {
   const info = await stat(rootDir).catch(() => null);
   if (info === null) return null;

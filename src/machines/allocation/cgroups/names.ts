@@ -37,7 +37,7 @@ export function podGroupName(kubepods: GroupName, pod: Pod): GroupName {
   return [...(tier === null ? kubepods : tierName(kubepods, tier)), `${POD_PREFIX}${pod.metadata.uid}`];
 }
 
-/** Null: right below `kubepods`. */
+/** The class's group below `kubepods`. Null: pods of the class are right below `kubepods`. */
 function tierOf(qos: QosClass): Tier | null {
   return qos === 'Burstable' ? 'burstable' : qos === 'BestEffort' ? 'besteffort' : null;
 }

@@ -29,7 +29,7 @@ interface Spread {
   balance: number;
 }
 
-/** Null: no set of nodes can give as many each. */
+/** Takes CPUs evenly from several NUMA nodes. Null: no set of nodes can give as many each. */
 export function distribute(place: Place, { free, n, nodesMin = 0 }: TakeRequest): Taken | null {
   const { topology, group } = place;
   if (n % group !== 0 || n < 1) return null;
@@ -82,7 +82,7 @@ function spreadOver(nodes: Slice, { sizes, n, group }: { sizes: Free; n: number;
   return best;
 }
 
-/** Null: these nodes do not have the rest. */
+/** How uneven the nodes are after these gave the rest. Null: these nodes do not have the rest. */
 function balanceWith(left: Free, givers: readonly number[], o: { rest: number; group: number }): number | null {
   let { rest } = o;
   const after = new Map(left);

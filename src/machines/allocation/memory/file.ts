@@ -80,7 +80,7 @@ function field(of: unknown, name: string): unknown {
   return isRecord(of) ? Object.entries(of).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1] : undefined;
 }
 
-/** Null: something is of another type. */
+/** The ledger that a file holds. Null: something in the file is of another type. */
 function readLedger(machineState: unknown, entries: unknown): MemoryLedger | null {
   if (!isRecord(machineState) || !isRecord(entries)) return null;
   const machine: Map<number, NodeMemory> = new Map();

@@ -53,7 +53,7 @@ export function taking(base: Amounts, of: Amounts, resource: Resizable): Amounts
 export function writeAmounts(amounts: Amounts): string {
   return JSON.stringify({ requests: some(amounts.requests), limits: some(amounts.limits) });
 }
-/** Null: nothing was written, or nothing that can be read. */
+/** Amounts from a container's annotation. Null: nothing was written, or nothing that can be read. */
 export function readAmounts(text: string | undefined): Amounts | null {
   if (text === undefined || text === '') return null;
   try {

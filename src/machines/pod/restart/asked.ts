@@ -117,7 +117,7 @@ export function withAsked(asked: AskedRestarts, containers: readonly RestartedCo
   return new Map([...asked, ...added]);
 }
 
-/** As a worker before this one told them. */
+/** Restarts that a person asked for, as the worker before this one reported them. */
 export function askedBefore(told: Readonly<Record<string, AskedOver>> | undefined): AskedRestarts {
   return new Map(Object.entries(told ?? {}));
 }

@@ -15,7 +15,7 @@ export function criSignal(signal: string): string {
   return signal.replace('+', 'PLUS').replace('-', 'MINUS');
 }
 
-/** Null: the runtime names none, or one that the API has no word for. */
+/** The API's word for a runtime's signal. Null: the runtime names none, or one that the API has no word for. */
 export function apiSignal(signal: string | undefined): string | null {
   const name = signal?.replace('PLUS', '+').replace('MINUS', '-') ?? '';
   return STOP_SIGNALS.includes(name) ? name : null;

@@ -93,7 +93,7 @@ export function isDevice({ source }: PodVolume): boolean {
   return kindOf(source).device?.is(source) === true;
 }
 
-/** As a person is told. */
+/** The plugin's name as people read it. */
 export function pluginShown({ plugin }: Pick<VolumeRef, 'plugin'>): string {
   return kindOfPlugin(plugin)?.shown ?? pluginName(plugin);
 }

@@ -15,7 +15,7 @@ function toleratesMemoryPressure({ key, operator, value, effect }: Toleration): 
   return key === MEMORY_TAINT && (value ?? '') === '';
 }
 
-/** Null: it may come. */
+/** Why a node under pressure refuses the pod. Null: the pod may come. */
 export function pressureRefusal(pod: Pod, pressures: readonly NodePressure[]): { reason: string; message: string } | null {
   if (pressures.length === 0 || isCritical(pod)) return null;
   const onlyMemory = pressures.every((p) => p === 'MemoryPressure');

@@ -175,7 +175,7 @@ function listOf(value: unknown): Record<string, unknown>[] {
   return (Array.isArray(value) ? (value as unknown[]) : []).filter(isRecord);
 }
 
-/** Null: not a document of that kind. */
+/** A record's document. Null: the text is not a document of that kind. */
 function documentOf(text: string, kind: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);

@@ -17,7 +17,7 @@ function bytesOf(base64: string): Uint8Array | null {
   }
 }
 
-/** Null: some value of it is no base64 text. */
+/** `binaryData` of a config map. Null: some value of it is no base64 text. */
 function binary(map: unknown): Record<string, Uint8Array> | null {
   const out: Record<string, Uint8Array> = {};
   for (const [key, value] of Object.entries(isRecord(map) ? map : {})) {

@@ -42,7 +42,7 @@ export function tokenFailure(path: string, failure: KubeFailure): string {
   return failure.code === 0 ? failureText({ verb: 'POST', path }, failure) : failure.message;
 }
 
-/** Null: the answer holds no token. `random` in [0, 1). */
+/** The token of an answer, and when it is asked for again. Null: the answer holds no token. `random` in [0, 1). */
 export function toHeldToken(body: unknown, random: number): HeldToken | null {
   if (!isRecord(body) || !isRecord(body.status) || !isRecord(body.spec)) return null;
   const { token, expirationTimestamp } = body.status;

@@ -4,7 +4,7 @@ import { PROBE_NAMES, type ProbeOutcome, type ProbeType } from '../../pod/probes
 /** An event's message is cut to what the API server takes. */
 const EVENT_CHARS_MAX = 1_024;
 
-/** Null: nothing is said of a success. */
+/** The event of an attempt. Null: a success has no event. */
 export function probeEvent(type: ProbeType, { kind, output }: ProbeOutcome): { reason: string; message: string } | null {
   if (kind === 'success') return null;
   const name = PROBE_NAMES[type];

@@ -72,7 +72,7 @@ function isRequirement(value: unknown): boolean {
 
 /** Group whose members may use the volume, as its PersistentVolume says in an annotation. */
 const GROUP = 'pv.beta.kubernetes.io/gid';
-/** Null: it names none. */
+/** The group that a PersistentVolume's annotation names. Null: the volume names none. */
 export function groupOfVolume(pv: unknown): number | null {
   const text = textOf(partOf(partOf(pv, 'metadata'), 'annotations')[GROUP]);
   return /^\d{1,10}$/.test(text) ? Number(text) : null;

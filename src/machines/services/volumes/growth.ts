@@ -124,7 +124,7 @@ interface ClaimPatch {
   status: Record<string, unknown>;
 }
 
-/** Null: the claim says so already. */
+/** The claim's status before the driver is asked. Null: the claim says so already. */
 export function inProgressPatch(s: ClaimSizes): ClaimPatch | null {
   if (s.step === IN_PROGRESS) return null;
   return { metadata: { resourceVersion: s.claim.resourceVersion }, status: { allocatedResourceStatuses: { storage: IN_PROGRESS } } };
@@ -143,7 +143,7 @@ export function finishedPatch(s: ClaimSizes, size: string): ClaimPatch {
   };
 }
 
-/** Null: nothing of it is news. `infeasible`: the controller may try another size, and the node tries this one no more. */
+/** The claim's status after a failure. Null: nothing of it is news. `infeasible`: the node tries this size no more. */
 export function failedPatch(s: ClaimSizes, o: { message: string; infeasible: boolean; now: string }): ClaimPatch | null {
   const said = s.conditions.some((c) => c.type === ERROR_CONDITION && c.status === 'True');
   if (said && !o.infeasible) return null;

@@ -10,7 +10,7 @@ export interface VolumeEventSaid {
   message: string;
 }
 
-/** Null: it is being waited for, which is nothing that went wrong. `name`: of the PersistentVolume, where it is known. */
+/** The event of a failed set-up. Null: the pod waits for the volume, which is no failure. `name`: of the PersistentVolume, if known. */
 export function mountFailure(volume: PodVolume, message: string, name: string = volume.name): VolumeEventSaid | null {
   if (isWait(message)) return null;
   if (message === NO_ATTACHER)
@@ -23,7 +23,7 @@ export function mountFailure(volume: PodVolume, message: string, name: string = 
   return { type: 'Warning', reason, message: `${stage} failed for volume "${name}" : ${message}` };
 }
 
-/** Null: only of a device is said that it is there. */
+/** The event of a set-up. Null: the volume is no device, and only devices are announced. */
 export function setUpSuccess(volume: PodVolume, done: SetUpDone | null): VolumeEventSaid | null {
   if (!isDevice(volume) || done === null) return null;
   const message = `MapVolume.MapPodDevice succeeded for volume "${done.stands?.name ?? volume.name}" volumeMapPath "${done.at}"`;

@@ -37,7 +37,7 @@ const PAGES: Readonly<Record<string, (m: Moment, query: Query) => ShownPage>> = 
 };
 export const PAGE_PATHS: readonly string[] = Object.keys(PAGES);
 
-/** Null: there is no such page. */
+/** The page of a path. Null: there is no such page. */
 export function shownPage(path: string, query: Query, m: Moment): ShownPage | null {
   return Object.hasOwn(PAGES, path) ? (PAGES[path]?.(m, query) ?? null) : null;
 }

@@ -40,7 +40,7 @@ async function podUsage({ cri, statsFromCri }: UsageBy, { pod, sandboxId }: PodO
   return bytes.length === 0 ? null : bytes.reduce((sum, b) => sum + b, 0);
 }
 
-/** Null: the runtime does not know the call, or does not tell. */
+/** Memory that the sandbox uses. Null: the runtime does not know the call, or gives no figure. */
 async function sandboxUsage(cri: CriClient, podSandboxId: string, signal: AbortSignal): Promise<number | null> {
   try {
     const { stats } = await cri.read('PodSandboxStats', { podSandboxId }, { signal });

@@ -24,13 +24,13 @@ export interface GroupTrouble {
   later?: { failing: boolean };
 }
 
-/** Null: it is there; else why not. */
+/** Makes the pod's cgroup. Null: the group is there; else why not. */
 export async function ensurePodGroup(ctx: Pick<ActorCtx, 'registry' | 'signal'>, facts: Facts, pod: Pod): Promise<GroupTrouble | null> {
   if (facts.kubepods === undefined) return null;
   return asked(ctx, (replyTo) => ({ type: 'cgroups.ensure' as const, pod, replyTo }), ctx.signal);
 }
 
-/** Null: it is so; else why not, or perhaps not. */
+/** Writes new values into the pod's cgroup. Null: they hold; else why not, or perhaps not. */
 export async function resizePodGroup(
   ctx: Pick<ActorCtx, 'registry'>,
   { facts, pod, how }: { facts: Facts; pod: Pod; how: 'raise' | 'exact' },

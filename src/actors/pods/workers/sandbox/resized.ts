@@ -21,7 +21,7 @@ export class SandboxResources {
     this.#facts = facts;
   }
 
-  /** Null: the runtime takes it, or does not know the call. Else why the change is refused. */
+  /** Tells the runtime of a resize. Null: the runtime takes it, or does not know the call. Else why the change is refused. */
   async tell({ pod, sandboxId, step }: Update, act: Act): Promise<string | null> {
     if (sandboxId === '') return null;
     const request = this.#request(pod, sandboxId);

@@ -103,7 +103,7 @@ async function claim(fs: HostFs, { uid, facts, signal }: Place & { signal: Abort
   return built(namespaceFrom(first.value, ranges.idsPerPod));
 }
 
-/** Null: nothing is written of this pod. */
+/** First id of the range that the pod's file names. Null: the pod has no such file. */
 async function mapping(fs: HostFs, { ranges, ...place }: Place & { ranges: IdRanges }): Promise<Built<number> | null> {
   const text = await mappingOnDisk(fs, place);
   return text === null ? null : mappingFrom(text, ranges);
@@ -150,7 +150,7 @@ async function claimForOthers(fs: HostFs, { facts, ranges }: { facts: Facts; ran
   return held;
 }
 
-/** Null: the pod has none. */
+/** First id of the range whose link leads to the pod. Null: the pod has no link. */
 async function ownClaim(fs: HostFs, { uid, facts }: Place): Promise<Built<number> | null> {
   const { dir, target } = userNamespaceClaims(facts.rootDir);
   for (const name of await listIfThere(fs, dir)) if ((await fs.readlink(`${dir}/${name}`)) === target(uid)) return built(Number(name));

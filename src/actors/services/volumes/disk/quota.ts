@@ -57,7 +57,7 @@ export async function clearQuota(o: QuotaOptions, dir: string, signal: AbortSign
   await changing(o, (files) => write(o.ports.fs, files, withoutProject(files, dir, known)));
 }
 
-/** Null: it has no project. */
+/** What the file system counts for the directory's project. Null: the directory has no project. */
 export async function quotaUse(o: QuotaOptions, dir: string, signal: AbortSignal): Promise<{ bytes: number; inodes: number } | null> {
   const known = projectOf(await read(o.ports.fs), dir);
   const tools = known === null ? null : await quotaTools(o, dir, signal);

@@ -27,7 +27,7 @@ type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
 const FILE = 'stands';
 const BYTES_MAX = 1_024;
 
-/** Null: nothing was made of it yet. */
+/** The file \`stands\` of a claim's volume. Null: nothing was made of the volume yet. */
 export async function readStand({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<Stand | null> {
   try {
     const bytes = await fs.readFile(`${markerDir(facts().rootDir, ref)}/${FILE}`, { bytesMax: BYTES_MAX, own: true });

@@ -169,7 +169,7 @@ function standsAt(o: VolumeTools, { volume, source }: ClaimJob): SetUpDone {
   return { at: directoryOf(o, volume), readOnly: source.readOnly, device: false, republish: false };
 }
 
-/** Null: there is something to do, or to find out. */
+/** What stands of the claim's volume already. Null: there is something to do, or to find out. */
 async function standingAt(o: VolumeTools, job: ClaimJob, signal: AbortSignal): Promise<SetUpDone | null> {
   const { volume, source } = job;
   for (const { standing } of o.behindClaims.at(standOf(volume).plugin)) if (standing !== undefined) return standing(o, job, signal);

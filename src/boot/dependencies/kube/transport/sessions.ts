@@ -255,7 +255,7 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-/** Null: it stands. */
+/** Waits for a connection. Null: the connection stands; else why not. */
 async function within(ready: Promise<Error | null>, signal: AbortSignal): Promise<Error | null> {
   if (signal.aborted) return asError(signal.reason);
   const { promise, resolve } = Promise.withResolvers<Error>();

@@ -30,7 +30,7 @@ const SAFE: readonly { name: string; since?: readonly [major: number, minor: num
   { name: 'net.ipv4.tcp_wmem', since: [4, 15] },
 ];
 
-/** Null: no namespace holds it. */
+/** The namespace that holds a kernel setting. Null: no namespace holds it. */
 export function sysctlNamespace(name: string): SysctlNamespace | null {
   if (name === SEMAPHORES) return 'IPC';
   return NAMESPACED.find(([prefix]) => name.startsWith(prefix))?.[1] ?? null;

@@ -135,7 +135,7 @@ function envFromSource(
   return built(variables);
 }
 
-/** Null: it is optional and not there. */
+/** The object that a variable names. Null: the object is optional and not there. */
 function objectOf(ref: ObjectRef, optional: boolean, cluster: EnvSources): Built<ApiObject | null> {
   const result = cluster.objects.get(refKey(ref));
   if (result === undefined) return refused(`object "${ref.namespace}"/"${ref.name}" not registered`);
@@ -150,7 +150,7 @@ function textOf(key: string, object: ApiObject): string | null {
   return isConfigMap(object) ? (object.data[key] ?? '') : new TextDecoder('utf-8', { ignoreBOM: true }).decode(object.data[key]);
 }
 
-/** Null: it is optional and not there. */
+/** A variable's value. Null: what it names is optional and not there. */
 function envValue(variable: EnvVar, input: EnvInput, lookup: (name: string) => string | undefined): Built<string | null> {
   if (variable.value) {
     const value = expand(variable.value, lookup);

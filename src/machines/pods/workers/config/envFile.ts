@@ -127,7 +127,7 @@ function usable(value: string, line: number): Built<string> {
   return value.includes('\0') ? malformed(line, 'has a zero byte') : built(value);
 }
 
-/** Null: it is optional and not there. What is written down without a value counts as not there, as in the reference. */
+/** A variable's value from a file. Null: the key is optional and not there. A key without a value is not there, as in the kubelet. */
 export function fileKeyValue(ref: FileKeyRef, files: EnvFiles): Built<string | null> {
   const file = files.get(envFileKey(ref)) ?? { kind: 'noVolume' };
   if (file.kind === 'noVolume') return refused(`cannot find the volume "${ref.volumeName}" referenced by FileKeyRef`);

@@ -16,7 +16,7 @@ export function readSubordinateIds(text: string): Built<{ first: number; length:
   return built({ first, length });
 }
 
-/** Null: pods get their ids from it. Else why the node does not start, in the words of the kubelet. */
+/** Why the node does not start with these ids, in the kubelet's words. Null: pods get their ids from them. */
 export function subordinateIdsRefusal(ids: { first: number; length: number }, o: { idsPerPod: number; maxPods: number }): string | null {
   const { first, length } = ids;
   const { idsPerPod, maxPods } = o;

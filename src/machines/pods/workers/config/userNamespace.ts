@@ -105,7 +105,7 @@ function mappingOf(entry: unknown): IdMapping | null {
   return { hostId, containerId, length };
 }
 
-/** Null: the handler says that it makes user namespaces. What it does not say, it does not do. */
+/** Why the handler cannot make user namespaces. Null: it says that it can. What a handler does not say, it cannot do. */
 export function userNamespaceRefusal(handlers: readonly RuntimeHandlerView[], handler: string): string | null {
   if (handlers.find(({ name }) => name === handler)?.userNamespaces === true) return null;
   const who = handler === '' ? 'runtime' : `RuntimeClass handler ${JSON.stringify(handler)}`;

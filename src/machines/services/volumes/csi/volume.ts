@@ -107,7 +107,7 @@ export const csiPath = {
     return { publish: `${root}/publish/${volume}`, staging: `${root}/staging/${volume}`, data: `${own}/data`, bound: `${own}/dev` };
   },
 } as const;
-/** As a driver's volume is called on disk: a claim's by its PersistentVolume. */
+/** The directory name of a driver's volume: for a claim it is the PersistentVolume's. */
 export function csiRef(ref: VolumeRef): VolumeRef {
   return { uid: ref.uid, plugin: CSI, name: standOf(ref).name };
 }

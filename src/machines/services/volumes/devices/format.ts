@@ -47,7 +47,7 @@ export function contentOf({ code, out, err }: ToolAnswer, device: string): Built
     : built(type);
 }
 
-/** Null: it is mounted as it is. */
+/** The call that prepares a device for its mount. Null: the device is mounted as it is. */
 export function preparing(o: { content: string; device: string; fsType: string; readOnly: boolean }): Built<ToolCall | null> {
   const { content, device, fsType, readOnly } = o;
   if (content === '') {
