@@ -18,6 +18,8 @@ export interface ActsOptions {
   facts(): NodeFacts;
   /** When the runtime was last listed and held nothing of this pod, and that will do; null: the runtime is asked. */
   nothingAtMonoMs?(): number | null;
+  /** Of each event that is told, by its reason. */
+  heard?(pod: Pod, reason: string, container: string | undefined): void;
 }
 
 export class Acts {
@@ -25,10 +27,12 @@ export class Acts {
   readonly cri: CriClient;
   readonly inspector: Inspector;
   readonly facts: () => NodeFacts;
+  readonly #heard: ActsOptions['heard'];
 
   constructor(o: ActsOptions) {
     this.ctx = o.ctx;
     this.facts = o.facts;
+    this.#heard = o.heard;
     this.cri = criClient(o.ctx.registry);
     this.inspector = new Inspector(this.cri, o.ctx.ports, { facts: o.facts, nothingAtMonoMs: o.nothingAtMonoMs });
   }
@@ -53,6 +57,7 @@ export class Acts {
   }
 
   event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void {
+    this.#heard?.(pod, reason, container?.name);
     const fieldPath = container === undefined ? undefined : eventFieldPath(pod, container.name);
     this.ctx.registry.send(eventsAddr, {
       type: 'event.record',

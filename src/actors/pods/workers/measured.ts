@@ -7,9 +7,8 @@ import type { ActOutcome, Cleared, StartJob } from '../../../machines/pods/worke
 import type { WorkerContext, WorkerReport } from '../../../machines/pods/workers/context.ts';
 import type { Update } from '../../../machines/pods/workers/resizeMachine.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import type { Acts } from './acts.ts';
 import { HTTP_FALLBACK } from './container/hooks.ts';
-import type { Effects } from './effects.ts';
+import { type EffectOptions, Effects } from './effects.ts';
 import type { Operation, WorkerMetrics } from './metrics.ts';
 
 /** Reason of the event of a postStart hook that failed. */
@@ -17,8 +16,8 @@ const FAILED_POST_START = 'FailedPostStartHook';
 /** How a runtime's answer begins when it could not mount the image of a volume (CRI). */
 const IMAGE_MOUNT_FAILED = 'ImageVolumeMountFailed';
 
-/** Effects of which something is measured; `event` also tells what other effects say. */
-interface Watched extends Pick<Effects, (typeof NAMES)[number]>, Pick<Acts, 'event'> {}
+/** Effects of which something is measured. */
+type Watched = Pick<Effects, (typeof NAMES)[number]>;
 const NAMES = [
   'inspect',
   'nothing',
@@ -43,7 +42,6 @@ const BEFORE: Before = {
   ensureImage: ({ metrics }, { kind }) => metrics.containerStarts(kind),
   updateResources: (watch) => watch.resizeBegins(),
   sleepCut: ({ metrics }) => metrics.sleepCut(),
-  event: (watch, pod, _type, reason, _message, container) => watch.told(pod, reason, container?.name),
 };
 const AFTER: After = {
   report: (watch, _, state) => watch.reported(state),
@@ -59,34 +57,36 @@ const AFTER: After = {
   updateResources: (watch, trouble, update) => watch.resizeStepEnded(update, trouble),
 };
 
-/** The same effects, which tell the metrics. What they do and answer is not touched. */
-export function measured(effects: Effects, metrics: WorkerMetrics): Effects {
-  const { clock } = effects.acts.ctx.ports;
-  const watch = new Watch(metrics, clock);
-  for (const name of NAMES) watchOver(effects, name, watch);
-  watchOver(effects.acts, 'event', watch);
-  return effects;
-}
+/** The effects, and what is told of them. What they do and answer is not touched. */
+export class MeasuredEffects extends Effects {
+  readonly watch: Watch;
 
-/** Its own method stands before that of its class, also for what the object calls of itself. */
-function watchOver<K extends keyof Watched>(of: Pick<Watched, K>, name: K, watch: Watch): void {
+  constructor(o: EffectOptions, metrics: WorkerMetrics) {
+    const watch = new Watch(metrics, o.ctx.ports.clock);
+    super({ ...o, heard: (pod, reason, container) => watch.told(pod, reason, container) });
+    this.watch = watch;
+  }
+}
+for (const name of NAMES) watchOver(name);
+
+/** For all pods: a method of each would take 2 KiB a pod. */
+function watchOver<K extends keyof Watched>(name: K): void {
   type Args = Parameters<Watched[K]>;
   type Result = ReturnType<Watched[K]>;
-  const method = (of[name] as (...args: Args) => Result).bind(of);
-  const before = BEFORE[name];
-  const after = AFTER[name];
-  const ended = (result: Awaited<Result>, args: Args): Awaited<Result> => {
-    after?.(watch, result, ...args);
-    return result;
-  };
-  const watched = (...args: Args): Result => {
+  const method = Effects.prototype[name] as (this: Effects, ...args: Args) => Result;
+  const [before, after] = [BEFORE[name], AFTER[name]];
+  const value = function (this: MeasuredEffects, ...args: Args): Result {
+    const { watch } = this;
     before?.(watch, ...args);
-    const result = method(...args);
+    const result = method.apply(this, args);
     if (after === undefined) return result;
-    const then = (r: unknown) => ended(r as Awaited<Result>, args);
+    const then = (r: unknown) => {
+      after(watch, r as Awaited<Result>, ...args);
+      return r;
+    };
     return (result instanceof Promise ? result.then(then) : then(result)) as Result;
   };
-  Object.assign(of, { [name]: watched });
+  Object.defineProperty(MeasuredEffects.prototype, name, { value });
 }
 
 /** What is going on with one pod, as far as its metrics need it. */

@@ -27,8 +27,8 @@ import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { deviceHealth } from '../../allocation/client.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
-import { Effects } from './effects.ts';
-import { measured } from './measured.ts';
+import type { Effects } from './effects.ts';
+import { MeasuredEffects } from './measured.ts';
 import { type WorkerMetrics, workerMetrics } from './metrics.ts';
 
 export interface WorkersOptions {
@@ -151,7 +151,7 @@ function workerInput(
   // A new one is about to ask the runtime for something: one that is away is waited for first.
   const fromListing = (): boolean => hadEnded || (isNew && registry.read(criView)?.value.state === 'ready');
   const nothingAtMonoMs = (): number | null => (fromListing() ? nothingListed(registry.read(runtimePodsView)?.value, first.uid) : null);
-  const io = measured(new Effects({ ctx, life: first.life, facts: opts.facts, nothingAtMonoMs }), metrics);
+  const io = new MeasuredEffects({ ctx, life: first.life, facts: opts.facts, nothingAtMonoMs }, metrics);
   const times: WorkerTimes = {
     resyncMs: opts.syncFrequencyMs,
     backoffBaseMs: opts.backoffBaseMs,
