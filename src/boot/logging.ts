@@ -6,9 +6,10 @@ import { oneLine } from '../machines/text/oneLine.ts';
 import type { Logger } from '../ports/ports.ts';
 
 /** Fields whose values are secrets, at the top of a line and one and two levels down. */
-const SECRET_FIELDS = ['env', 'envs', 'auth', 'authorization', 'token', 'password', 'secret', 'headers', 'staticPodURLHeader'] as const;
-const REDACTED = '<masked>';
-const REDACT_PATHS = SECRET_FIELDS.flatMap((f) => [f, `*.${f}`, `*.*.${f}`]);
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
+  ...['env', 'envs', 'auth', 'authorization', 'token', 'password', 'secret', 'headers', 'staticPodURLHeader'],
+]);
+const MASKED = '<masked>';
 
 /** From this verbosity on, debug lines are written too. */
 const DEBUG_VERBOSITY = 4;
@@ -31,7 +32,6 @@ export function createLogger(config: Pick<LoggingConfig, 'format' | 'verbosity'>
     {
       level: 'debug',
       base: null,
-      redact: { paths: REDACT_PATHS, censor: REDACTED },
       timestamp: () => `,"ts":${Date.now()}`,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: errorText, error: errorText },
@@ -50,19 +50,19 @@ class VerbosityLogger implements Logger {
     this.#on = on;
   }
   debug(fields: object, msg: string): void {
-    if (this.#on.debug) this.#pino.debug(shortened(fields), short(msg));
+    if (this.#on.debug) this.#pino.debug(shown(fields), short(msg));
   }
   info(fields: object, msg: string): void {
-    this.#pino.info(shortened(fields), short(msg));
+    this.#pino.info(shown(fields), short(msg));
   }
   warn(fields: object, msg: string): void {
-    this.#pino.warn(shortened(fields), short(msg));
+    this.#pino.warn(shown(fields), short(msg));
   }
   error(fields: object, msg: string): void {
-    this.#pino.error(shortened(fields), short(msg));
+    this.#pino.error(shown(fields), short(msg));
   }
   child(bindings: object): Logger {
-    return new VerbosityLogger(this.#pino.child(bindings), this.#on);
+    return new VerbosityLogger(this.#pino.child(shown(bindings)), this.#on);
   }
   setVerbosity(verbosity: number): void {
     this.#on.debug = verbosity >= DEBUG_VERBOSITY;
@@ -73,11 +73,15 @@ function short(text: string): string {
   return text.length <= TEXT_CHARS_MAX ? text : `${text.slice(0, TEXT_CHARS_MAX)}... (${text.length} characters)`;
 }
 
-/** The same object where nothing in it is too long. */
-function shortened(fields: object, levels = LEVELS): object {
+/**
+ * Without secrets and long texts; the same object where it has neither. One walk does both: pino's own `redact` takes 27 paths apart and
+ * copies each line, which was a twentieth of all that a burst allocates.
+ */
+function shown(fields: object, levels = LEVELS): object {
   let copy: Record<string, unknown> | unknown[] | undefined;
-  for (const [key, value] of Object.entries(fields)) {
-    const now = shortValue(value, levels);
+  for (const key of Object.keys(fields)) {
+    const value = (fields as Record<string, unknown>)[key];
+    const now = levels > 0 && SECRET_FIELDS.has(key) ? MASKED : shownValue(value, levels);
     if (now === value) continue;
     copy ??= Array.isArray(fields) ? [...(fields as unknown[])] : { ...fields };
     put(copy as Record<string, unknown>, key, now);
@@ -85,10 +89,10 @@ function shortened(fields: object, levels = LEVELS): object {
   return copy ?? fields;
 }
 
-function shortValue(value: unknown, levels: number): unknown {
+function shownValue(value: unknown, levels: number): unknown {
   if (typeof value === 'string') return short(value);
   if (value instanceof Error) return short(value.message);
-  return typeof value === 'object' && value !== null && levels > 0 ? shortened(value, levels - 1) : value;
+  return typeof value === 'object' && value !== null && levels > 0 ? shown(value, levels - 1) : value;
 }
 
 function errorText(error: unknown): unknown {

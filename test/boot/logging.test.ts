@@ -69,17 +69,21 @@ describe('the log', () => {
 
   it.each(['text', 'json'] as const)('never writes a secret as %s', (format) => {
     const { out, log } = lines(format, 0);
-    log.info(
-      {
-        env: ['A=hush'],
-        container: { envs: [{ key: 'A', value: 'hush' }] },
-        request: { image: { auth: { password: 'hush' } } },
-        token: 'hush',
-        staticPodURLHeader: { A: ['hush'] },
-      },
-      'pull',
-    );
+    const fields = {
+      env: ['A=hush'],
+      container: { envs: [{ key: 'A', value: 'hush' }] },
+      containers: [{ env: [{ name: 'A', value: 'hush' }] }],
+      request: { image: { auth: { password: 'hush' } }, headers: null },
+      token: 'hush',
+      staticPodURLHeader: { A: ['hush'] },
+      err: new Error('broken'),
+    };
+    const before = structuredClone(fields);
+    log.info(fields, 'pull');
+    log.child({ actor: 'node', authorization: 'hush' }).warn(fields, 'pull');
     expect(out.join('')).not.toContain('hush');
-    expect(out.join('')).toContain('<masked>');
+    expect(out.map((line) => line.split('<masked>').length - 1)).toEqual([7, 8]);
+    expect(out.every((line) => line.includes('broken'))).toBe(true);
+    expect(fields, 'what is logged stays as it is').toEqual(before);
   });
 });
