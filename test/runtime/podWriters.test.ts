@@ -18,5 +18,8 @@ describe('writers of pods', () => {
     // States and implementations are what takes room: both writers have those of one machine.
     expect(machineOf('a').root).toBe(machineOf('b').root);
     expect(machineOf('a').implementations).toBe(machineOf('b').implementations);
+    // An object that another inherits from has a hidden class to itself: writers have the same one above them, and no method of their own.
+    expect(Object.getPrototypeOf(machineOf('a'))).toBe(Object.getPrototypeOf(machineOf('b')));
+    expect(Object.keys(machineOf('a'))).toEqual([]);
   });
 });

@@ -70,7 +70,7 @@ export function factsOfStep(): object {
  */
 export type Read<F extends object = object> = (event?: object, before?: object) => F;
 
-const READING = Symbol('reading');
+export const READING = Symbol('reading');
 
 /** The same machine, which takes each step with what `read` gives for the event: getters, where looking is an effect. */
 export function reading<M extends AnyStateMachine>(machine: M, read: Read): M {

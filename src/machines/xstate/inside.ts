@@ -1,5 +1,7 @@
 /** What the supervision and tools read of an actor that xstate's types do not show: every such field is named here. */
+
 import type { AnyActorLogic, AnyActorRef, AnyTransitionDefinition, InspectionEvent } from 'xstate';
+import { NOTE } from './kind.ts';
 
 /** A state that an actor is in. */
 interface ActiveState {
@@ -45,6 +47,7 @@ export function invokedAs(ref: AnyActorRef, id: string): string | undefined {
 
 /** The same logic. `note` hears the type of each event before the logic takes it: also of timers and of invoked actors. */
 export function noting<L extends AnyActorLogic>(logic: L, note: (type: string) => void): L {
+  if (NOTE in logic) return Object.assign(logic, { [NOTE]: note });
   const step = logic.transition.bind(logic);
   const transition: AnyActorLogic['transition'] = (snapshot, event: { type: string }, scope) => {
     note(event.type);

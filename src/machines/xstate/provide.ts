@@ -10,6 +10,7 @@ import {
   StateMachine,
 } from 'xstate';
 import { type Read, reading, readingOf } from './facts.ts';
+import { kindOf, oneOf } from './kind.ts';
 import type { Reader, Ready, Wired } from './setup.ts';
 
 const NOT_PROVIDED = 'no effects were provided';
@@ -76,13 +77,13 @@ export type Own<Io> = (of: { readonly system: object }) => Io;
 
 /**
  * For many actors of one machine: `wire` is called once, and the function that it answers with adds the effects of one actor.
- * What is provided finds them by its actor's system. A pod's machine with implementations of its own would take 20 KiB.
+ * What is provided finds them by its actor's system. An actor has one small object of its own, no machine: implementations of its own
+ * would take 20 KiB, and an object that others inherit from has a hidden class to itself.
  */
 export function providedForMany<M extends AnyStateMachine, Io extends object>(
   machine: M,
   wire: (own: Own<Io>) => Given<M>,
 ): (io: Io, ...reader: Reader<M>) => Wired<M> {
-  type Initial = (scope: { system: object }, input: unknown) => unknown;
   const all = new WeakMap<object, Io>();
   const shared = implemented(
     machine,
@@ -92,13 +93,10 @@ export function providedForMany<M extends AnyStateMachine, Io extends object>(
       return io;
     }),
   );
-  const begin = shared.getInitialSnapshot as unknown as Initial;
+  const kind = kindOf(shared, (system, io) => all.set(system, io as Io));
   return (io, ...reader) => {
-    const getInitialSnapshot: Initial = (scope, input) => {
-      all.set(scope.system, io);
-      return begin(scope, input);
-    };
-    return read(Object.assign(Object.create(shared) as M, { getInitialSnapshot }), reader);
+    const [facts]: readonly Read[] = reader;
+    return oneOf(kind, io, facts ?? null) as Wired<M>;
   };
 }
 

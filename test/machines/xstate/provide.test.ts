@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, assign, createActor, fromPromise, initialTransition, setup as plain, raise, toPromise } from 'xstate';
 import { readingOf, withFacts } from '../../../src/machines/xstate/facts.ts';
+import { noting } from '../../../src/machines/xstate/inside.ts';
 import {
   type Own,
   provided,
@@ -139,6 +140,27 @@ describe('effects', () => {
     for (const actor of actors) actor.send({ type: 'scan' });
     await Promise.all(actors.map(toPromise));
     expect(said).toEqual(['a: 200,200', 'b: 200,200', 'a: a', 'b: b']);
+  });
+
+  it('of each are noted apart, and the machine and its reader can be taken apart', () => {
+    const wire = providedForMany(machine, (io: Own<{ say(text: string): void }>) => ({
+      actors: { scan: fromPromise<readonly string[]>(async () => []) },
+      actions: { say: (of, { text }) => io(of).say(text) },
+    }));
+    const said: string[] = [];
+    const noted: string[] = [];
+    const start = (name: string) => {
+      const one = wire({ say: (text) => said.push(`${name}: ${text}`) }, () => ({ ms: 200 }));
+      return createActor(noting(one, (type) => noted.push(`${name}: ${type}`))).start();
+    };
+    const [a, b] = [start('a'), start('b')];
+    a.send({ type: 'look' });
+    b.send({ type: 'look' });
+    expect(noted).toEqual(['a: look', 'b: look']);
+    expect(readingOf(a.logic)?.read()).toEqual({ ms: 200 });
+    const bare = readingOf(a.logic)?.machine;
+    expect(bare && readingOf(bare)).toBeNull();
+    expect(said).toEqual(['a: 200,200', 'b: 200,200']);
   });
 
   it('can be given in turns: the later ones are added', () => {
