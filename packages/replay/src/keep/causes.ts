@@ -8,9 +8,12 @@ export class Causes {
   /** Of inputs that come again and again: what of. */
   readonly #rounds = new Map<number, string>();
   readonly #kinds = new Map<number, string>();
+  /** What comes of each input, by its number. */
+  readonly #below: ReadonlyMap<number, readonly number[]>;
 
   constructor(script: Script) {
     this.#script = script;
+    this.#below = Map.groupBy(script.causes.keys(), (input) => script.causes[input] ?? -1);
     for (const { ms, fired } of script.timers) if (fired !== null) this.#rounds.set(fired.order, `timer ${ms}`);
     for (const { fn, name, args, call } of script.asked) {
       const settled = call === null ? undefined : script.settled.get(call);
@@ -42,9 +45,24 @@ export class Causes {
           path.push(at);
         } else path.length = later + 1;
       }
-      for (const at of path) kept.add(at);
+      for (const at of path) {
+        kept.add(at);
+        for (const beside of this.#beside(at)) kept.add(beside);
+      }
     }
     return kept;
+  }
+
+  /** Answers to what was asked together with what this one comes of, and what they lead to, until it came: a step may wait for all. */
+  *#beside(input: number): Generator<number> {
+    const waiting = [this.#script.causes[input] ?? -1];
+    for (let at = waiting.pop(); at !== undefined && at >= 0; at = waiting.pop()) {
+      for (const below of this.#below.get(at) ?? []) {
+        if (below >= input || this.#rounds.has(below)) continue;
+        yield below;
+        waiting.push(below);
+      }
+    }
   }
 
   /** Each after what it comes of, and before what comes of something else: what follows one another goes together. */

@@ -8,10 +8,10 @@ import { Edit } from '../lenient/edit.ts';
 import { runLeniently, type Surroundings } from '../lenient/run.ts';
 import { Learner, type Script, type When } from '../lenient/script.ts';
 import { type Learned, Lives, learn } from '../player/learn.ts';
-import { fullNameOf, type KnownPod, KnownPods } from '../player/pods.ts';
+import { fullNameOf, type KnownPod, KnownPods, knownOf } from '../player/pods.ts';
 import { type Replayed, replay } from '../player/replay.ts';
 import type { PlayerWatch } from '../player/watch.ts';
-import type { Divergence, Parted } from '../told/divergence.ts';
+import type { Divergence, Doer, Parted } from '../told/divergence.ts';
 import { Causes } from './causes.ts';
 import { ENDED, Meeting } from './meeting.ts';
 import { standIns } from './names.ts';
@@ -60,7 +60,15 @@ interface Try {
 /** Rejects with an Error that says why there is nothing to keep. */
 export async function minimize(o: MinimizeInput): Promise<Minimized> {
   const { header, own, around } = o;
-  const was = await learn({ pod: o.pod, header, next: o.entries(), own, entropy: around.hashes, drain: () => around.drain() });
+  const was = await learn({
+    pod: o.pod,
+    header,
+    next: o.entries(),
+    own,
+    entropy: around.hashes,
+    drain: () => around.drain(),
+    who: around.who(),
+  });
   const { divergence, parted, failure } = was.replayed;
   if (failure !== null) throw new Error(`the node cannot be made: ${failure}`);
   const pod = was.pods.named(o.pod);
@@ -82,6 +90,7 @@ class Minimizer {
   readonly #script: Script;
   readonly #known: readonly KnownPod[];
   readonly #lives: Lives;
+  readonly #knownThen: ReadonlyMap<string, string>;
   readonly #goal: Goal;
   readonly #before: number;
   readonly #causes: Causes;
@@ -95,7 +104,8 @@ class Minimizer {
     this.#goal = goal;
     this.#causes = new Causes(was.script);
     this.#lives = was.lives;
-    this.#before = was.replayed.inputs;
+    this.#knownThen = was.known;
+    this.#before = inputsIn(o.entries());
   }
 
   async run(): Promise<Minimized> {
@@ -110,12 +120,7 @@ class Minimizer {
   async #cut(others: readonly KnownPod[]): Promise<{ found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null> {
     const goal = this.#goal;
     const all = Array.from({ length: goal.at.order + 1 }, (_, input) => input);
-    const near = [
-      goal.at.order,
-      ...[...this.#lives.all].flatMap(([uid, steps]) =>
-        this.#isOf(uid) ? steps.flatMap(({ order }) => (order <= goal.at.order ? [order] : [])) : [],
-      ),
-    ];
+    const near = [goal.at.order, ...this.#lives.all.flatMap((uid) => (this.#isOf(uid) ? this.#lives.inputs(uid, goal.at.order) : []))];
     let best: { found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null = null;
     const better = async (pods: readonly string[], inputs: ReadonlySet<number>): Promise<boolean> => {
       const found = await this.#try(new Edit({ pods, only: inputs }));
@@ -130,10 +135,9 @@ class Minimizer {
       this.#causes.of([...begins, ...near], { once: true }),
       this.#causes.of([...begins, ...near], { once: false }),
     ];
-    // The code that was right needs what that of today may not look at, so with a divergence only pods are left out.
-    for (const inputs of [...(goal.kind === 'end' ? causes : []), new Set(all)]) if (await better(alone, inputs)) break;
+    for (const inputs of [...causes, new Set(all)]) if (await better(alone, inputs)) break;
     if (best === null && (await better([], new Set(all)))) await fewest(others, (some) => better(uidsWithout(others, some), new Set(all)));
-    if (best === null || goal.kind === 'divergence') return best;
+    if (best === null) return best;
     const { pods, inputs } = best as { pods: readonly string[]; inputs: ReadonlySet<number> };
     const always = this.#causes.of([], { once: true });
     let kept = new Set(inputs);
@@ -192,7 +196,13 @@ class Minimizer {
   }
 
   #isOf(uid: string): boolean {
-    return this.#goal.kind === 'end' ? this.#goal.pod.uid === uid : JSON.stringify(this.#goal.parted).includes(uid);
+    const goal = this.#goal;
+    if (goal.kind === 'end') return goal.pod.uid === uid;
+    const { wasBy, nowBy } = goal.divergence;
+    const pod = this.#known.find((one) => one.uid === uid);
+    const isIts = (by: Doer | null): boolean =>
+      by !== null && (by.actor.includes(uid) || (pod !== undefined && by.pod === fullNameOf(pod)));
+    return isIts(wasBy) || isIts(nowBy) || JSON.stringify(goal.parted).includes(uid);
   }
 
   /** Null: the names matter. */
@@ -243,7 +253,7 @@ class Minimizer {
 
   /** Pods in which it diverges are what they were: else what was done then need not be right. */
   #livesAgain(lives: Lives): boolean {
-    return [...this.#lives.all].every(([uid]) => !this.#isOf(uid) || lives.of(uid) === this.#lives.of(uid, this.#goal.at.order));
+    return this.#lives.all.every((uid) => !this.#isOf(uid) || lives.of(uid) === this.#lives.of(uid, this.#goal.at.order));
   }
 
   async #strictly(lines: readonly string[], watch?: PlayerWatch): Promise<Ended> {
@@ -251,31 +261,35 @@ class Minimizer {
     const goal = this.#goal;
     const pods = new KnownPods();
     let end = '';
+    let knowsAll = false;
     let at = 1;
     const again = await replay({
       ...{ header: JSON.parse(lines[0] ?? '') as Header, own, entropy: around.hashes, drain: () => around.drain(), watch },
       next: () => (at < lines.length ? entryOfLine(lines[at++] ?? '') : null),
       step: (e, node) => pods.see(e, node),
-      leaves(node) {
+      leaves: (node) => {
         if (goal.kind === 'end' && pods.has(goal.pod.uid)) end = pods.howIs(node, goal.pod.uid);
+        knowsAll = [...this.#knownThen].every(([uid, then]) => !this.#isOf(uid) || knownOf(node, uid) === then);
       },
     });
-    return { ...again, end };
+    return { ...again, end, knowsAll };
   }
 
   /** A replay of what was cut down shows what is kept. */
-  #isGoal({ divergence, parted, end }: Ended, edit: Edit): boolean {
+  #isGoal({ divergence, parted, end, knowsAll }: Ended, edit: Edit): boolean {
     const goal = this.#goal;
     if (goal.kind === 'end') return divergence === null && end === edit.into(goal.end);
     if (divergence === null || parted === null) return false;
+    // The code that was right may look at what that of today does not.
+    if (edit.names === null && !knowsAll) return false;
     if (divergence.stack !== goal.divergence.stack) return false;
     const plain = (text: string) => (edit.back(text) as string).replace(/\d+(?:\.\d+)? ms$/, 'ms');
     return plain(divergence.was) === plain(goal.divergence.was) && plain(divergence.now) === plain(goal.divergence.now);
   }
 }
 
-/** `end`: of the pod that is kept. */
-type Ended = Replayed & { readonly end: string };
+/** `end`: of the pod that is kept. `knowsAll`: the workers of pods in which it diverges know what they knew then. */
+type Ended = Replayed & { readonly end: string; readonly knowsAll: boolean };
 
 /** Without what comes after it. At a divergence what was done then is the last that is known. */
 function cutAt({ header, entries }: MinimizeInput, goal: Goal): string[] {
@@ -290,6 +304,12 @@ function cutAt({ header, entries }: MinimizeInput, goal: Goal): string[] {
     if (!isLast || done++ <= goal.parted.done.length) lines.push(lineOf(entry));
   }
   return [...lines, goal.kind === 'end' || goal.parted.was === null ? ENDED : '["open"]'];
+}
+
+function inputsIn(next: () => Entry | null): number {
+  let inputs = 0;
+  for (let entry = next(); entry !== null; entry = next()) if (isInput(entry)) inputs += 1;
+  return inputs;
 }
 
 function uidsWithout(all: readonly KnownPod[], kept: readonly KnownPod[]): string[] {

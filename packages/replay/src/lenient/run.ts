@@ -7,6 +7,7 @@ import { configOf } from '../border.ts';
 import type { AfterMicrotasks } from '../inbox.ts';
 import { Player, type PlayInput } from '../player/player.ts';
 import { InputRecording } from '../record.ts';
+import type { WhoActs } from '../seen/whose.ts';
 import { Lenient, type LenientInput } from './lenient.ts';
 
 /** What this code may not reach itself. */
@@ -15,6 +16,8 @@ export interface Surroundings {
   /** Resolves once every promise that can settle has settled. */
   drain(): Promise<void>;
   readonly afterMicrotasks: AfterMicrotasks;
+  /** Tells whose doing something is, in one run. */
+  who(): WhoActs;
 }
 
 /** `order`: number of the recorded input that the tree has. */

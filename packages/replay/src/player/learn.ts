@@ -3,7 +3,8 @@ import type { Node } from '@actorlet/kubelet/actors/node.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
 import type { Input } from '../entries.ts';
 import { Learner, type Script, type When } from '../lenient/script.ts';
-import { type KnownPod, KnownPods, uidOf } from './pods.ts';
+import type { WhoActs } from '../seen/whose.ts';
+import { type KnownPod, KnownPods, knownOf, uidOf } from './pods.ts';
 import { type Replayed, type ReplayInput, replay } from './replay.ts';
 
 /** A step of the worker of a pod. `order`: number of the input. */
@@ -18,6 +19,8 @@ export interface Learned {
   readonly lives: Lives;
   /** How each pod was before the daemon was told to stop, or at the end, by UID. `since`: of the pod that was named, since which input. */
   readonly ends: ReadonlyMap<string, { readonly end: string; readonly since: When }>;
+  /** What their workers know at the end, by UID. */
+  readonly known: ReadonlyMap<string, string>;
   readonly replayed: Replayed;
 }
 
@@ -46,8 +49,18 @@ export async function learn(o: Omit<ReplayInput, 'watch' | 'step' | 'leaves'> & 
     pods.see(e, node);
     lives.see(e, learner.now.order);
   };
-  const replayed = await replay({ ...o, watch: learner, step, leaves: () => look(pods.all) });
-  return { script: learner.script(), pods, lives, ends, replayed };
+  const known = new Map<string, string>();
+  const leaves = (node: Node): void => {
+    look(pods.all);
+    for (const { uid } of pods.all) known.set(uid, knownOf(node, uid));
+  };
+  const { who } = o;
+  const acting: WhoActs['acting'] = (by, act) => {
+    lives.acts(by.path, learner.now.order);
+    who?.acting(by, act);
+  };
+  const replayed = await replay({ ...o, watch: learner, step, leaves, ...(who === undefined ? {} : { who: { ...who, acting } }) });
+  return { script: learner.script(), pods, lives, ends, known, replayed };
 }
 
 export function isStop(input: Input): boolean {
@@ -57,9 +70,25 @@ export function isStop(input: Input): boolean {
 /** Steps of the workers of pods. */
 export class Lives {
   readonly #of = new Map<string, Lived[]>();
+  readonly #acts = new Map<string, Set<number>>();
 
-  get all(): IterableIterator<[string, Lived[]]> {
-    return this.#of.entries();
+  /** UIDs. */
+  get all(): string[] {
+    return [...this.#of.keys()];
+  }
+
+  /** An actor takes something: the worker of a pod, perhaps. */
+  acts(path: string, order: number): void {
+    const uid = uidOf(path);
+    if (uid === '') return;
+    const orders = this.#acts.get(uid);
+    if (orders === undefined) this.#acts.set(uid, new Set([order]));
+    else orders.add(order);
+  }
+
+  /** Numbers of the inputs after which the worker took something, up to this one. */
+  inputs(uid: string, until: number): number[] {
+    return [...(this.#acts.get(uid) ?? [])].filter((order) => order <= until);
   }
 
   see(e: SupervisionEvent, order: number): void {

@@ -5,7 +5,9 @@ import type { ContainerState } from '@actorlet/kubelet/machines/kube/types.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Json } from '../entries.ts';
+import { crossed } from './ports.ts';
 
 export interface KnownPod {
   readonly uid: string;
@@ -56,6 +58,17 @@ export class KnownPods {
     const worker = isKnown ? (this.#states.get(uid) ?? 'starting') : 'gone';
     return [worker, status?.phase ?? '', ...containers].filter((word) => word !== '').join(', ');
   }
+}
+
+/** What the worker of a pod knows, as text. '' where there is none. */
+export function knownOf({ tree }: Node, uid: string): string {
+  const ref =
+    'actorAt' in tree ? (tree.actorAt as (path: string) => { getSnapshot(): unknown } | null)(`${workersAddr.path}/${uid}`) : null;
+  const snapshot = ref?.getSnapshot();
+  if (!isRecord(snapshot) || !isRecord(snapshot.context)) return '';
+  // What led there is kept for people: with less around a pod, it is told in fewer words.
+  const { causes: _, ...context } = snapshot.context;
+  return JSON.stringify(crossed(context).json);
 }
 
 export function fullNameOf({ namespace, name }: Pick<KnownPod, 'namespace' | 'name'>): string {

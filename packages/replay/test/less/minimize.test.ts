@@ -48,3 +48,20 @@ it.each([
   const again = await replay({ header, next: entries(), own: OWN, entropy: AROUND.hashes, drain: () => AROUND.drain() });
   expect(again).toMatchObject({ divergence: null, failure: null, inputs: small.inputs.after });
 });
+
+it('a divergence in a pod stays with its life alone, and is gone where what was done then is what is done now', {
+  timeout: 240_000,
+}, async () => {
+  const [now, then] = ['["set",9960]', '["set",19960]'];
+  const at = lines.indexOf(now);
+  expect(at).toBeGreaterThan(0);
+  const small = await minimize({ ...inputsOf(lines.with(at, then)), own: OWN, around: AROUND, runsMax: 60 });
+  expect(small).toMatchObject({ pods: { before: 5, after: 1 }, divergence: { was: 'a timer of 19960 ms', now: 'a timer of 9960 ms' } });
+  expect(small.inputs.after).toBeLessThanOrEqual(small.inputs.before / 8);
+  const replayed = ({ header, entries }: ReturnType<typeof inputsOf>) =>
+    replay({ header, next: entries(), own: OWN, entropy: AROUND.hashes, drain: () => AROUND.drain() });
+  expect(await replayed(inputsOf(small.lines))).toMatchObject({ divergence: { was: 'a timer of 19960 ms', now: 'a timer of 9960 ms' } });
+  expect(small.lines.filter((line) => line === then)).toHaveLength(1);
+  const mended = small.lines.map((line) => (line === then ? now : line));
+  expect(await replayed(inputsOf(mended))).toMatchObject({ divergence: null, failure: null, inputs: small.inputs.after });
+});
