@@ -13,6 +13,7 @@ import type { EventsEvent } from '../../src/machines/foundation/messages.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { podRef } from '../../src/machines/pod/names.ts';
 import { pathName } from '../../src/machines/pod/pathName.ts';
+import { peerViews } from '../../src/machines/pod/peers/peers.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type CsiDriver, driversView } from '../../src/machines/services/plugins/messages.ts';
 import { type VolumeSummary, volumesView } from '../../src/machines/services/volumes/messages.ts';
@@ -251,6 +252,22 @@ describe('volumes of drivers', () => {
     expect((await s.told()).volumes.size).toBe(0);
     await vi.waitFor(
       () => expect(s.ports.lines).toMatchObject([{ fields: { err: expect.stringContaining(`driver name ${NAME} not found`) } }]),
+      30_000,
+    );
+  });
+  it('that a driver refuses are kept for `why`, with its words', async () => {
+    const stats = (): object => {
+      throw new Error('no figures today');
+    };
+    const { registered } = await driver({ stats });
+    dataOf('disk', NAME);
+    const s = source({ volumes: [summary('kubernetes.io~csi', 'disk')], of: claimed });
+    s.registry.set(driversView, registered);
+    await s.told();
+    const words = () => [...(s.registry.read(peerViews.volumeStats)?.value.values() ?? [])];
+    const error = 'rpc error: code = Internal desc = no figures today';
+    await vi.waitFor(
+      () => expect(words()).toMatchObject([{ peer: `CSI driver ${NAME}`, call: 'NodeGetVolumeStats', uid: UID, error }]),
       30_000,
     );
   });
