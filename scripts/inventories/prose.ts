@@ -15,7 +15,10 @@ function withoutMade(text: string): string {
     .replace(/^ *<!-- costs: [\s\S]*?<!-- end of costs -->$/gm, blank);
 }
 
-const SENTENCE = /(?<=[.!?])[)*"]*\s+/;
+/** Of a table of contents: it claims nothing. */
+const LINK = /^\[[^\]]*\]\([^)]*\)$/;
+/** A label in bold (`**Lanes.**`) begins a sentence and is none. */
+const SENTENCE = /(?<=[.!?][)"]*)\s+/;
 
 export function claimsOf(page: string): Claim[] {
   const lines = withoutMade(page).split('\n');
@@ -47,7 +50,7 @@ function sentencesOf(paragraph: readonly { line: number; text: string }[]): Clai
   return whole.split(SENTENCE).flatMap((text) => {
     const begin = whole.indexOf(text, at);
     at = begin + text.length;
-    return text === '' ? [] : [{ line: lineOf(paragraph, begin), text }];
+    return text === '' || LINK.test(text) ? [] : [{ line: lineOf(paragraph, begin), text }];
   });
 }
 

@@ -128,7 +128,7 @@ it('a review draws sentences and rows that people wrote, each with its line', ()
     'One sentence',
     'on two lines. Another',
     'one.',
-    '- An item.',
+    '- **Label.** An item.',
     '```',
     'code.',
     '```',
@@ -143,7 +143,7 @@ it('a review draws sentences and rows that people wrote, each with its line', ()
   expect(claimsOf(page.join('\n'))).toEqual([
     { line: 2, text: 'One sentence on two lines.' },
     { line: 3, text: 'Another one.' },
-    { line: 5, text: 'An item.' },
+    { line: 5, text: '**Label.** An item.' },
     { line: 11, text: '| row | x |' },
     { line: 15, text: 'Last.' },
   ]);
