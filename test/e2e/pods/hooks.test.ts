@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, type PodView } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
 import { containers } from '../runtime.ts';
@@ -199,5 +199,38 @@ describe('restart rules', () => {
     );
     const pod = await daemon.phase('rules', 'Failed', WAIT_MS);
     expect(pod.status.containerStatuses?.[0]).toMatchObject({ restartCount: 1, state: { terminated: { exitCode: 1 } } });
+  });
+});
+
+describe('a restart that a person asks for', () => {
+  it('runs the hook, then TERM, and keeps the sandbox; a daemon that is killed during the hook leaves the pod as it was', async () => {
+    const script = (name: string) =>
+      `echo ${name} begins >> /e/log; trap "echo ${name} term >> /e/log; exit 0" TERM; while :; do sleep 0.1; done`;
+    const lifecycle = { preStop: shell('echo stopping >> /e/log; sleep 2') };
+    const of = (m: Partial<Container>) => [sh('main', script('main'), { ...m, lifecycle })];
+    const side = { ...sh('side', script('side')), restartPolicy: 'Always' as const, volumeMounts: [{ name: 'e', mountPath: '/e' }] };
+    daemon.put('again.json', witness('again', of, { restartPolicy: 'OnFailure', initContainers: [side] }));
+    const both = (restarts: number) => (p: PodView) => {
+      const { initContainerStatuses: inits = [], containerStatuses: regular = [] } = p.status;
+      const all = [...inits, ...regular];
+      return all.length === 2 && all.every((c) => c.ready && c.restartCount === restarts);
+    };
+    const before = await daemon.podWhere('again', 'both to run', both(0), WAIT_MS);
+    expect(await daemon.ctl('restart', 'pod', 'again')).toMatch(/^pod "again-\S+" restarted in default namespace\n$/);
+    const after = await daemon.podWhere('again', 'both to have restarted', both(1), WAIT_MS);
+    expect(after.status.podIP).toBe(before.status.podIP);
+    const once = ['side begins', 'main begins', 'stopping', 'main term', 'side term', 'side begins', 'main begins'];
+    expect(log('again')).toEqual(once);
+    await said('again', 'Killing', /Container main will be restarted: a person asked for it over the admin socket/);
+    await daemon.ctl('restart', 'pod/again', '--no-wait');
+    await daemon.wait('the hook to run', async () => log('again').length === once.length + 1, { timeoutMs: WAIT_MS });
+    await daemon.end('SIGKILL');
+    await daemon.start();
+    await daemon.podWhere('again', 'both to run', both(1), WAIT_MS);
+    await daemon.ctl('restart', 'pod', 'again', '-c', 'main');
+    await daemon.wait('main to have ended', async () => log('again').slice(once.length).includes('main term'), { timeoutMs: WAIT_MS });
+    expect(log('again').slice(once.length)).not.toContain('side term');
+    daemon.remove('again.json');
+    await ended('again');
   });
 });
