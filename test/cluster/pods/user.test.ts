@@ -10,7 +10,7 @@ import { type Cluster, isReady, LONG, STAY, startCluster, startKubectl } from '.
 
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster();
+  cluster = await startCluster({ args: ['--actorlet-inspect=127.0.0.1:0', '--actorlet-inspect-actions'] });
 });
 afterAll(async () => {
   await cluster?.stop();
@@ -244,6 +244,31 @@ it('actorctl deletes a pod as the node, with its hook and its grace, and waits f
   expect(await cluster.daemon.ctl('delete', 'pod', 'leaving')).toBe('pod "leaving" deleted from default namespace\n');
   expect(await cluster.pod('leaving')).toBeNull();
   expect((await log.result).out).toContain('farewell');
+});
+
+it('the page restarts a pod of the API in place, and deletes it as the node', async () => {
+  await cluster.create('acted', { terminationGracePeriodSeconds: 5, containers: [steady('main')] });
+  const before = await cluster.ready('acted');
+  const page = new URL((await cluster.daemon.ctl('ui')).trim());
+  const token = page.hash.replace('#token=', '');
+  const act = async (what: string, more: object = {}) => {
+    const headers = { origin: page.origin, 'content-type': 'application/json', 'x-actorlet-token': token };
+    const body = JSON.stringify({ uid: before.metadata.uid, ...more });
+    const answer = await fetch(`${page.origin}/api/pod/${what}`, { method: 'POST', headers, body });
+    return { status: answer.status, ...((await answer.json()) as { can: boolean; lines: string[] }) };
+  };
+  expect(await act('restart')).toEqual({ status: 200, can: true, lines: ['main: ends, and starts again'] });
+  const restarts = async () => (await columns('acted'))[3] === '1';
+  await cluster.daemon.wait('kubectl to show the restart', restarts, LONG);
+  const after = await cluster.ready('acted');
+  expect([after.metadata.uid, after.status.podIP]).toEqual([before.metadata.uid, before.status.podIP]);
+  const asked = /Killing .*Container main will be restarted: a person asked for it over the inspection page/;
+  await cluster.daemon.wait('the event to be in the API', async () => asked.test(await describePod('acted')), LONG);
+  expect((await act('delete', { preview: true })).lines.join(' ')).toMatch(
+    /API server at https:\S+ deletes the pod.*up to 5 s.*no controller that makes another/,
+  );
+  expect(await act('delete')).toMatchObject({ status: 200, can: true });
+  await cluster.daemon.wait('the pod to be gone', async () => (await cluster.pod('acted')) === null, LONG);
 });
 
 it('drain and uncordon: pods leave, others come back', async () => {
