@@ -1,4 +1,4 @@
-/** The layout of the sources: machines mirror actors, and a statechart is found by its name. */
+/** The layout of the sources: machines mirror actors, and a statechart is found by its name. In a package it stands beside its actor. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -13,10 +13,19 @@ const charts = globSync('{src,packages/*/src}/**/*.ts', { cwd: project })
   .map((file) => file.replace(/^src\//, ''))
   .sort();
 
-it('a statechart is <name>Machine.ts in src/machines', () => {
+it('a statechart is <name>Machine.ts, in src/machines or beside its actor in a package', () => {
   expect(charts.length).toBeGreaterThan(30);
-  const others = charts.filter((file) => !/^machines\/.*Machine\.ts$/.test(file));
+  const others = charts.filter((file) => !/^(?:machines|packages\/[^/]+\/src)\/.*Machine\.ts$/.test(file));
   expect(others).toEqual(ELSEWHERE);
+});
+
+it('a statechart of a package decides: it uses xstate, other machines, and messages of its own folder', () => {
+  const found = charts.filter((file) => file.startsWith('packages/') && !ELSEWHERE.includes(file));
+  expect(found.length).toBeGreaterThan(2);
+  const imported = found.flatMap((file) =>
+    [...readFileSync(join(project, file), 'utf8').matchAll(/ from '([^']+)'/g)].map(([, from]) => `${file}: ${from}`),
+  );
+  expect(imported.filter((line) => !/: (?:xstate|@actorlet\/kubelet\/machines\/.+|\.\/messages\.ts)$/.test(line))).toEqual([]);
 });
 
 it('a folder of src/machines with a statechart is a folder of src/actors', () => {

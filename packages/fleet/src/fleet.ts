@@ -1,8 +1,10 @@
 /** Many nodes in one process, each the production tree on a machine of its own. */
 
+import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
 import { createFeatureGates } from '@actorlet/kubelet/machines/config/gates.ts';
 import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Listening } from '@actorlet/kubelet/ports/listening.ts';
 import type { Rng } from '@actorlet/kubelet/ports/ports.ts';
@@ -10,21 +12,27 @@ import { simRng } from '@actorlet/world/src/rng.ts';
 import { Calls } from './calls.ts';
 import { type FleetSpec, nodeNameOf } from './file.ts';
 import { Front } from './front/front.ts';
-import { Member } from './member.ts';
+import { Member } from './nodes/member.ts';
+import { type NodeAnswer, type NodeEvent, nodesAddr } from './nodes/messages.ts';
+import { nodesSpec } from './nodes/node.ts';
 import type { FleetOverview, NodeOverview } from './overview.ts';
 import { Leases } from './pace/leases.ts';
 import { pacedPods } from './pace/pods.ts';
+import { startsSpec } from './pace/starts.ts';
 import { FleetTurns } from './pace/turns.ts';
 import { imagesOf } from './pods/images.ts';
 import { compiledRules } from './pods/rules.ts';
 import type { Selection } from './spec/steps.ts';
+import { fleetTree } from './tree.ts';
 import type { FleetWorld, Shard } from './types.ts';
+import { watchesAddr } from './watches/messages.ts';
 import { SharedWatches } from './watches/shared.ts';
+import { watchesSpec } from './watches/watches.ts';
 
-/** Nodes that start, stop or restart at the same time: each needs an answer of the API server. */
-const AT_ONCE = 50;
 /** A stop waits no longer for daemons: service managers kill after 30 s, and the next start takes over what a kill leaves, too. */
 const STOP_MS = 20_000;
+/** Nodes wait for their turn without a limit. */
+const ASK_TIMEOUT_MS = 24 * 3_600_000;
 
 export interface NodeTrouble {
   node: string;
@@ -38,11 +46,13 @@ export class Fleet {
   readonly members: readonly Member[];
   readonly front: Front;
   readonly calls = new Calls();
+  readonly tree: SupervisionTree;
   readonly #world: FleetWorld;
   readonly #byName: ReadonlyMap<string, Member>;
   #serving: Promise<Listening[]> | undefined;
   readonly #chance: Rng;
   readonly #leases: Leases;
+  #started = false;
   #stopping: Promise<NodeTrouble[]> | undefined;
 
   constructor(spec: FleetSpec, world: FleetWorld, shard: Shard = { index: 0, count: 1 }) {
@@ -52,19 +62,19 @@ export class Fleet {
     const { gates } = createFeatureGates({});
     this.#world = world;
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
-    this.front = new Front({ address, nodeOfPod: (namespace, pod) => this.#nodeOfPod(namespace, pod) });
+    const nodeOfPod = (namespace: string, pod: string): string | undefined => this.#nodeOfPod(namespace, pod);
+    this.front = new Front({ address, nodeOfPod, state: () => this.tree.state() });
     const turns = new FleetTurns(world);
     const { clock, log } = world;
-    const shared = world.sharedWatches === undefined ? undefined : new SharedWatches(this.calls.counting(world.sharedWatches), clock);
+    const shared =
+      world.sharedWatches === undefined
+        ? undefined
+        : new SharedWatches(this.calls.counting(world.sharedWatches), (event) => void this.tree.registry.send(watchesAddr, event));
     const connect: FleetWorld['connect'] = (node, disk) => {
       const own = this.calls.counting(world.connect(node, disk), (request) => this.#leases.done(node, request));
       return pacedPods(shared?.connect(own) ?? own, { turns, clock });
     };
-    this.#leases = new Leases({
-      clock,
-      onWait: (running) =>
-        log.warn({ running }, 'this machine, or the API server, is too busy for more nodes: they wait until leases are in time'),
-    });
+    this.#leases = new Leases(clock);
     const places = spec.groups.flatMap((group) => {
       const { heartbeatMs } = spec;
       const behaviour = { rules: compiledRules(spec.pods, group.name), image: imagesOf(spec.images, group.bytesPerSecond), heartbeatMs };
@@ -92,6 +102,15 @@ export class Fleet {
         });
       });
     this.#byName = new Map(this.members.map((m) => [m.name, m]));
+    const { members } = this;
+    const children = [
+      startsSpec({ leases: this.#leases, nodes: members.length }),
+      ...(shared === undefined ? [] : [watchesSpec()]),
+      nodesSpec({ members, stopMs: STOP_MS, onEnd: (node) => this.#leases.gone(node) }),
+    ];
+    const ofSupervision = rng.fork('supervision');
+    // It does little, and nodes wait for it: it does not take turns with their trees.
+    this.tree = fleetTree(children, { clock, log, yield: world.yield, rng: { next: () => ofSupervision.next() }, stopMs: STOP_MS });
   }
 
   /** A pod that was deleted by force may still be leaving its node when its successor runs on another one. */
@@ -118,10 +137,7 @@ export class Fleet {
   /** Starts all daemons, some at a time, as there is time for them. Those that cannot be made are told. @throws as {@link serve}. */
   async start(): Promise<NodeTrouble[]> {
     await this.serve();
-    return this.#each(this.members, async (m) => {
-      await this.#leases.inTime();
-      await m.boot();
-    });
+    return this.#ask(this.members, 'node.on');
   }
 
   /**
@@ -134,33 +150,27 @@ export class Fleet {
   }
 
   async #stop(): Promise<NodeTrouble[]> {
-    this.#leases.end();
-    // All at once: what waits for its turn to stop must not start meanwhile.
-    for (const m of this.members) m.stayOff();
-    const left = new Set(this.members);
-    const ending = each(this.members, async (m) => {
-      await m.stop();
-      left.delete(m);
-    });
-    const { clock } = this.#world;
-    let timer: unknown;
-    const late = new Promise<NodeTrouble[]>((resolve) => {
-      const why = `it did not end within ${STOP_MS / 1_000} s`;
-      timer = clock.setTimeout(() => resolve([...left].map(({ name }) => ({ node: name, why }))), STOP_MS);
-    });
-    const troubles = await Promise.race([ending, late]);
-    clock.clearTimeout(timer);
+    await this.tree.stop();
     const listening = await this.#serving?.catch(() => []);
     this.#serving = undefined;
     await Promise.all((listening ?? []).map((it) => it.close()));
-    return troubles;
+    const late = this.members.filter((m) => m.busy);
+    return late.map(({ name }) => ({ node: name, why: `it did not end within ${STOP_MS / 1_000} s` }));
   }
 
-  /** As {@link each}, until the fleet stops. */
-  #each(members: readonly Member[], act: (m: Member) => Promise<void>): Promise<NodeTrouble[]> {
-    return each(members, async (m) => {
-      if (this.#stopping === undefined) await act(m);
+  /** What fails is told with its node. A fleet that stops fails nothing. */
+  async #ask(members: readonly Member[], type: 'node.on' | 'node.off' | 'node.restart'): Promise<NodeTrouble[]> {
+    if (this.#stopping !== undefined) return [];
+    if (!this.#started) void this.tree.start();
+    this.#started = true;
+    const { registry } = this.tree;
+    const told = members.map(async ({ name: node }): Promise<NodeTrouble[]> => {
+      const question = (replyTo: ReplyTo<NodeAnswer>): NodeEvent => ({ type, node, replyTo });
+      const answer = await registry.ask<NodeEvent, NodeAnswer>(nodesAddr, question, { timeoutMs: ASK_TIMEOUT_MS });
+      const why = answer.kind === 'reply' ? answer.value : answer.reason;
+      return why === null || this.#stopping !== undefined ? [] : [{ node, why }];
     });
+    return (await Promise.all(told)).flat();
   }
 
   /** Listens on the socket and the port of all nodes, once. @throws Error that says what to choose where one of them is taken. */
@@ -194,32 +204,29 @@ export class Fleet {
   }
 
   /** As a restart of the daemons' units, all at once: pods run on. */
-  async restart(members: readonly Member[]): Promise<NodeTrouble[]> {
-    const told = await Promise.all(members.map((m) => this.#each([m], (one) => one.restart())));
-    return told.flat();
+  restart(members: readonly Member[]): Promise<NodeTrouble[]> {
+    return this.#ask(members, 'node.restart');
   }
 
-  /** As when their power fails, all at once. */
+  /** As when their power fails, all at once: the API server hears nothing, and containers are gone. */
   async switchOff(members: readonly Member[]): Promise<NodeTrouble[]> {
-    return this.#each(members, async (m) => {
-      await m.switchOff();
-      this.#leases.gone(m.name);
-    });
+    const troubles = await this.#ask(members, 'node.off');
+    for (const m of members) m.losePower();
+    return troubles;
   }
 
   /** After {@link switchOff}. */
-  async switchOn(members: readonly Member[]): Promise<NodeTrouble[]> {
-    return this.#each(members, (m) => m.switchOn());
+  switchOn(members: readonly Member[]): Promise<NodeTrouble[]> {
+    return this.#ask(members, 'node.on');
   }
 
   /** Injects a fault scenario on each of these nodes. */
   async inject(members: readonly Member[], scenario: Scenario): Promise<NodeTrouble[]> {
-    const refused: NodeTrouble[] = [];
-    const failed = await this.#each(members, async (m) => {
+    const told = members.map(async (m): Promise<NodeTrouble[]> => {
       const why = await m.inject(scenario);
-      if (why !== null) refused.push({ node: m.name, why });
+      return why === null ? [] : [{ node: m.name, why }];
     });
-    return [...failed, ...refused];
+    return (await Promise.all(told)).flat();
   }
 
   /** The same members in the same order for the same seed. */
@@ -236,7 +243,7 @@ export class Fleet {
     let [running, ready, pods, podsReady] = [0, 0, 0, 0];
     for (const m of this.members) {
       const { state } = m.overview();
-      if (state !== 'off') running += 1;
+      if (state === 'ready' || state === 'notReady') running += 1;
       if (state === 'ready') ready += 1;
       const count = m.pods();
       for (const [phase, of] of count.byPhase) byPhase[phase] = (byPhase[phase] ?? 0) + of;
@@ -266,18 +273,4 @@ function hinted(hint: string) {
   return (error: unknown): never => {
     throw new Error(`${messageOf(error)}; ${hint}`, { cause: error });
   };
-}
-
-/** @throws never: what fails is told with its node. */
-async function each(members: readonly Member[], act: (m: Member) => Promise<void>): Promise<NodeTrouble[]> {
-  const troubles: NodeTrouble[] = [];
-  const left = [...members].reverse();
-  const work = async (): Promise<void> => {
-    for (let m = left.pop(); m !== undefined; m = left.pop()) {
-      const { name } = m;
-      await act(m).catch((error: unknown) => troubles.push({ node: name, why: messageOf(error) }));
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return troubles;
 }

@@ -19,7 +19,8 @@ export interface FleetOverview {
 export interface NodeOverview {
   name: string;
   group: string;
-  state: 'off' | 'notReady' | 'ready';
+  /** `failed`: its daemon ended by itself, or cannot be made; it waits for its restart, or has failed too often. */
+  state: 'off' | 'failed' | 'notReady' | 'ready';
   pods: number;
   /** Milliseconds from the start of its daemon until Ready was seen; null: not yet. */
   readyAfterMs: number | null;

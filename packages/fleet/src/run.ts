@@ -83,7 +83,7 @@ export class FleetRun {
 
   /**
    * Starts the fleet; ends when all steps are done and each expectation is decided, or with the signal. Without expectations it ends
-   * with the signal alone. @throws as {@link Fleet.start}.
+   * with the signal alone. @throws as {@link Fleet.start}, and where the tree of the fleet failed.
    */
   async toTheEnd(): Promise<FleetReport> {
     const { fleet, spec, signal } = this.#o;
@@ -103,6 +103,11 @@ export class FleetRun {
         broken = true;
       });
     }
+    let failure: Error | undefined;
+    void fleet.tree.failed.then((error) => {
+      failure = error;
+      broken = true;
+    });
     const idle = this.#expect.length === 0;
     for (let over = false; !over && !broken && !signal.aborted; ) {
       this.#look(false);
@@ -118,6 +123,7 @@ export class FleetRun {
     if (cut && !(started && acted)) await fleet.stop();
     const { startedMs, troubles } = await starting;
     await acting;
+    if (failure !== undefined) throw failure;
     const kinds: readonly SecondsOf[] = ['nodeReady', 'podReady', 'podStart'];
     const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(this.#seconds(kind)).map((p) => [kind, p])));
     const calls = Object.fromEntries([...fleet.calls.byKind].sort(([, a], [, b]) => b - a));
@@ -149,7 +155,7 @@ export class FleetRun {
     }
     const acts = { restart: 'restart', stop: 'switchOff', start: 'switchOn' } as const;
     // What is off can only be started, and what is on cannot.
-    const members = selected.filter((m) => m.off === (step.do === 'start'));
+    const members = selected.filter((m) => m.on !== (step.do === 'start'));
     return { what: step.do, count: members.length, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
   }
 

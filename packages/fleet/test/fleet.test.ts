@@ -6,6 +6,7 @@ import { adminClient } from '@actorlet/admin/src/client.ts';
 import { createClock, createEntropy, createYield } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import { createNet } from '@actorlet/kubelet/boot/dependencies/net/net.ts';
 import { decodeScenario } from '@actorlet/kubelet/machines/faults/read/decode.ts';
+import { type ActorView, findActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
@@ -87,7 +88,10 @@ describe('a fleet', { timeout: 60_000 }, () => {
     expect(body.items.map((n) => n.metadata.labels)).toEqual(
       Array.from({ length: 6 }, () => expect.objectContaining({ 'actorlet.dev/fleet': 'demo' })),
     );
-    expect(fleet.members.reduce((sum, m) => sum + m.boots, 0)).toBe(9);
+    const boots = () => fleet.members.reduce((sum, m) => sum + m.boots, 0);
+    const before = boots();
+    expect(await fleet.restart(fleet.members)).toEqual([]);
+    expect(boots() - before).toBe(6);
   });
 
   it('applies manifests, switches nodes off, and judges objects, calls and seconds', async () => {
@@ -234,7 +238,8 @@ describe('a fleet', { timeout: 60_000 }, () => {
     await expect.poll(() => fleet.overview().nodes.running, { interval: 5 }).toBeGreaterThan(0);
     const stuck = fleet.members[199];
     if (stuck === undefined) throw new Error('there is no such node');
-    stuck.stop = () => new Promise(() => {});
+    stuck.end = () => new Promise(() => {});
+    Object.defineProperty(stuck, 'busy', { value: true });
     const before = boots();
     expect(before).toBeLessThan(200);
     const troubles = await fleet.stop();
@@ -256,6 +261,12 @@ describe('a fleet', { timeout: 60_000 }, () => {
     const ask = (node: string) => adminClient(socketPath, AbortSignal.timeout(10_000), node);
     expect(await ask('n-1').json('/node')).toMatchObject({ name: 'n-1', kubeconfig: '/fleet.kubeconfig' });
     await expect(ask('n-0').json('/node')).rejects.toThrow('the node n-0 is not of this fleet, or its daemon does not run');
+    const tree = (await ask('').json('/statez')) as ActorView;
+    expect([tree.path, tree.lifecycle, tree.children.map((c) => c.path)]).toEqual(['fleet', 'running', ['fleet/starts', 'fleet/nodes']]);
+    expect(findActor(tree, 'fleet/nodes/n-1')).toMatchObject({ lifecycle: 'running', state: 'running', reason: 'Running', restarts: 0 });
+    expect((await ask('').get('/statez', { text: '' })).body).toMatch(
+      /^ACTOR .*\nfleet .*\n(?:.*\n)*.*n-1 +running .* Running: the daemon runs\n$/,
+    );
     await expect(ask('').json('/node')).rejects.toThrow('say which one with --node NAME');
     expect(fleet.calls.byKind.get('POST nodes')).toBe(1);
     await expect.poll(() => fleet.calls.byKind.get('POST leases')).toBe(1);

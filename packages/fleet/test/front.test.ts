@@ -13,7 +13,11 @@ const request = (path: string, headers: Record<string, string> = {}): HttpReques
 });
 
 async function front() {
-  const it = new Front({ address: 'https://h:1', nodeOfPod: (ns, pod) => (ns === 'default' && pod === 'web' ? 'b' : undefined) });
+  const it = new Front({
+    address: 'https://h:1',
+    nodeOfPod: (ns, pod) => (ns === 'default' && pod === 'web' ? 'b' : undefined),
+    state: () => expect.fail('the port shows no tree'),
+  });
   for (const name of ['a', 'b']) {
     await it.of(name, net).serveHttp({ host: '', port: 1 }, async (req) => ({ status: 200, body: `${name} ${req.path}` }));
   }

@@ -18,7 +18,7 @@ function fleet() {
     ...{ name: `zone-${i % 3}-${i}`, group: `zone-${i % 3}`, pods: 10, state: 'ready' as const },
     readyAfterMs: i === 7 ? 9_900 : 500,
   }));
-  const front = new Front({ address: 'https://h:1', nodeOfPod: () => undefined });
+  const front = new Front({ address: 'https://h:1', nodeOfPod: () => undefined, state: () => expect.fail('the page asks nodes alone') });
   void front
     .of('zone-0-3', net)
     .serveHttp({ socketPath: '/x', mode: 0 }, async (req) => ({ status: 200, body: `tree of ${req.path} <b>` }));

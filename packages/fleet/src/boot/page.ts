@@ -41,7 +41,7 @@ body { font: 14px system-ui, sans-serif; margin: 1rem; color: #1f2933; backgroun
 h1 { font-size: 1.1rem } h2 { font-size: 1rem; margin: 1rem 0 .3rem }
 #grid { display: grid; grid-template-columns: repeat(auto-fill, 14px); gap: 2px }
 #grid button { width: 14px; height: 14px; border: 0; padding: 0; cursor: pointer }
-.ready { background: #2f855a } .notReady { background: #c53030 } .off { background: #a0aec0 }
+.ready { background: #2f855a } .notReady { background: #c53030 } .off { background: #a0aec0 } .failed { background: #702459 }
 #facts { display: flex; flex-wrap: wrap; gap: 2rem } td, th { text-align: left; padding-right: 1rem }
 pre { max-height: 60vh; overflow: auto; background: #f4f6f8; padding: .5rem } #lost { color: #c53030 }
 </style></head><body>

@@ -3,6 +3,8 @@
  * (`X-Forwarded-Uri` of its proxy), or it names a pod (`/containerLogs/NAMESPACE/POD/...`). Each node then does with it what it does
  * with requests on a port of its own: it authenticates, authorizes and answers.
  */
+import { renderTree } from '@actorlet/kubelet/machines/shown/tree.ts';
+import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { Listening } from '@actorlet/kubelet/ports/listening.ts';
 import type { HttpReply, HttpRequest, Net } from '@actorlet/kubelet/ports/sockets/net.ts';
 
@@ -20,8 +22,12 @@ export class Front {
   readonly #address: string;
   readonly #nodeOfPod: (namespace: string, pod: string) => string | undefined;
 
-  constructor(o: { address: string; nodeOfPod(namespace: string, pod: string): string | undefined }) {
+  readonly #state: () => ActorView;
+
+  /** `state`: of the tree of the fleet. */
+  constructor(o: { address: string; nodeOfPod(namespace: string, pod: string): string | undefined; state(): ActorView }) {
     this.#address = o.address;
+    this.#state = o.state;
     this.#nodeOfPod = o.nodeOfPod;
   }
 
@@ -41,12 +47,19 @@ export class Front {
     return { status: 404, body: 'this port serves a fleet of nodes: name one in the path, /nodes/NAME/pods\n' };
   };
 
-  /** Of the admin sockets of all nodes: `/nodes/NAME/why`. */
+  /** Of the admin sockets of all nodes: `/nodes/NAME/why`. Of the fleet itself: `/statez`, its tree. */
   readonly handleAdmin: Handler = async (req) => {
     const [, first, node = '', ...rest] = req.path.split('/');
     if (first === 'nodes') return this.#pass(node, { ...req, path: `/${rest.join('/')}` }, this.#admin);
+    if (first === 'statez' && node === '') return this.#statez(req);
     return { status: 404, body: '404: this is a fleet of nodes: say which one with --node NAME\n' };
   };
+
+  #statez({ query }: HttpRequest): HttpReply {
+    const state = this.#state();
+    if (query.has('text')) return { status: 200, body: `${renderTree(state).join('\n')}\n` };
+    return { status: 200, headers: { 'content-type': 'application/json' }, body: `${JSON.stringify(state)}\n` };
+  }
 
   async #pass(node: string, req: HttpRequest, to: ReadonlyMap<string, Handler> = this.#nodes): Promise<HttpReply> {
     const handler = to.get(node);

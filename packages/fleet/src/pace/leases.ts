@@ -1,7 +1,4 @@
-/**
- * When the leases of the nodes were written last. Nodes that start take time from those that run: a machine that is given more of them
- * than it can hold would make all of them NotReady, and none would come back.
- */
+/** When the leases of the nodes were written last, and whether that is too long ago. */
 import type { KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { resourceOf } from '../calls.ts';
@@ -13,23 +10,19 @@ import { resourceOf } from '../calls.ts';
 const LATE_MS = 13_000;
 /** With more late ones than that share it is the machine that is behind, and not a node that was made to fail. */
 const LATE_SHARE = 0.05;
-const LOOK_EVERY_MS = 1_000;
-/** A node starts that often all the same: leases may be late for another reason. */
-const STARTS_EVERY_MS = 60_000;
 
 export class Leases {
-  readonly #clock: Pick<Clock, 'monoMs' | 'setTimeout'>;
+  readonly #clock: Pick<Clock, 'monoMs'>;
   /** By node, the oldest first. */
   readonly #writtenMs = new Map<string, number>();
-  #startedMs = Number.NEGATIVE_INFINITY;
-  #waits = false;
-  #ended = false;
-  readonly #onWait: (running: number) => void;
 
-  /** `onWait`: called when nodes begin to wait, with how many hold a lease. */
-  constructor(o: { clock: Pick<Clock, 'monoMs' | 'setTimeout'>; onWait(running: number): void }) {
-    this.#clock = o.clock;
-    this.#onWait = o.onWait;
+  constructor(clock: Pick<Clock, 'monoMs'>) {
+    this.#clock = clock;
+  }
+
+  /** Nodes that hold one. */
+  get count(): number {
+    return this.#writtenMs.size;
   }
 
   /** The API server did as it was asked by that node. */
@@ -44,23 +37,7 @@ export class Leases {
     this.#writtenMs.delete(node);
   }
 
-  /** Nobody waits any more. */
-  end(): void {
-    this.#ended = true;
-  }
-
-  /** Resolves once few leases are late. */
-  async inTime(): Promise<void> {
-    while (!this.#ended && this.#areLate()) {
-      if (!this.#waits) this.#onWait(this.#writtenMs.size);
-      this.#waits = true;
-      if (this.#clock.monoMs() - this.#startedMs >= STARTS_EVERY_MS) break;
-      await new Promise<void>((resolve) => void this.#clock.setTimeout(resolve, LOOK_EVERY_MS));
-    }
-    this.#startedMs = this.#clock.monoMs();
-  }
-
-  #areLate(): boolean {
+  get late(): boolean {
     const beforeMs = this.#clock.monoMs() - LATE_MS;
     let left = this.#writtenMs.size * LATE_SHARE;
     for (const ms of this.#writtenMs.values()) {
@@ -68,7 +45,6 @@ export class Leases {
       left -= 1;
       if (left < 0) return true;
     }
-    this.#waits = false;
     return false;
   }
 }

@@ -6,7 +6,7 @@
 import { INITIAL_EVENTS_END } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch } from '@actorlet/kubelet/ports/kube.ts';
-import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import type { WatchEvent } from './messages.ts';
 import { Subscription, versionOf } from './subscription.ts';
 import { Upstream } from './upstream.ts';
 
@@ -23,13 +23,13 @@ const LIST_PAGE_MAX = 500;
 
 export class SharedWatches {
   readonly #kube: KubeApi;
-  readonly #clock: Clock;
+  readonly #send: (event: WatchEvent) => void;
   readonly #upstreams = new Map<string, Upstream>();
 
-  /** `kube` may list and watch what all nodes may. */
-  constructor(kube: KubeApi, clock: Clock) {
+  /** `kube` may list and watch what all nodes may. `send`: to `watches.ts`. */
+  constructor(kube: KubeApi, send: (event: WatchEvent) => void) {
     this.#kube = kube;
-    this.#clock = clock;
+    this.#send = send;
   }
 
   /** Watches there are at the API server. */
@@ -88,15 +88,19 @@ export class SharedWatches {
 
   #upstreamOf(asked: Asked): Upstream {
     const { path, fieldSelector } = sourceOf(asked);
-    const key = `${path}?${fieldSelector}`;
+    const key = keyOf(path, fieldSelector);
     let upstream = this.#upstreams.get(key);
     if (upstream === undefined) {
       upstream = new Upstream({
-        ...{ kube: this.#kube, clock: this.#clock, path, fieldSelector },
+        ...{ kube: this.#kube, path, fieldSelector },
         nodeOf: path === NODES ? (metadata) => metadata.name : (_, object) => (isRecord(object.spec) ? object.spec.nodeName : undefined),
-        ended: () => this.#upstreams.delete(key),
+        ended: () => {
+          this.#upstreams.delete(key);
+          this.#send({ type: 'watch.close', key });
+        },
       });
       this.#upstreams.set(key, upstream);
+      this.#send({ type: 'watch.open', key, upstream });
     }
     return upstream;
   }
@@ -104,6 +108,12 @@ export class SharedWatches {
 
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/pods';
+
+/** Also the name of its actor, so it has no slash: `pods?spec.nodeName!=`. */
+function keyOf(path: string, fieldSelector: string): string {
+  const resource = path.replace(/^\/(?:api\/v1|apis)\//, '').replaceAll('/', ':');
+  return fieldSelector === '' ? resource : `${resource}?${fieldSelector}`;
+}
 
 function sourceOf({ path, query = {} }: Asked): Source {
   const { fieldSelector = '' } = query;

@@ -1,19 +1,18 @@
-/** One watch at the API server, of everything of a kind, whose lines go to the nodes they are about. It begins anew when it breaks. */
-import type { KubeFailure } from '@actorlet/kubelet/machines/kube/request.ts';
+/** One watch at the API server, of everything of a kind, whose lines go to the nodes they are about. `upstreamMachine.ts` says when it begins anew. */
+import { failureText, type KubeFailure, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
-import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import type { Watched, WatchOutcome } from './messages.ts';
 import { bookmarkAt, type Line, type Subscription, versionOf } from './subscription.ts';
 
 /** For watchers that go on from a version. */
 const REMEMBERED_MAX = 2_000;
-const AGAIN_MS = 1_000;
 const OPEN_TIMEOUT_MS = 60_000;
 const GONE = 410;
 
 export interface UpstreamOptions {
   kube: KubeApi;
-  clock: Clock;
   path: string;
   fieldSelector: string;
   /** The node that an object is about. */
@@ -21,9 +20,8 @@ export interface UpstreamOptions {
   ended(): void;
 }
 
-export class Upstream {
+export class Upstream implements Watched {
   readonly #o: UpstreamOptions;
-  readonly #stop = new AbortController();
   /** By node; under null those that want everything. */
   readonly #readers = new Map<string | null, Set<Subscription>>();
   readonly #keys = new Map<Subscription, string | null>();
@@ -31,12 +29,12 @@ export class Upstream {
   /** Where it began, or the newest version that is no longer remembered. */
   #since = 0;
   #at = '';
+  #lines: AsyncIterable<string> | undefined;
   /** Null: it was opened. Anew with each try that failed. */
   #tried = Promise.withResolvers<KubeFailure | null>();
 
   constructor(o: UpstreamOptions) {
     this.#o = o;
-    void this.#run();
   }
 
   add(node: string | null, reader: Subscription): void {
@@ -54,7 +52,6 @@ export class Upstream {
     readers?.delete(reader);
     if (readers?.size === 0) this.#readers.delete(node);
     if (this.#keys.size > 0) return;
-    this.#stop.abort();
     this.#o.ended();
   }
 
@@ -78,22 +75,37 @@ export class Upstream {
     return true;
   }
 
-  async #run(): Promise<void> {
-    const { clock } = this.#o;
-    while (!this.#stop.signal.aborted) {
-      const heard = await this.#followed().catch(() => false);
-      if (!heard && !this.#stop.signal.aborted) await new Promise<void>((resolve) => void clock.setTimeout(resolve, AGAIN_MS));
+  /** Until the API server sends what changes. With the signal the watch ends. Never rejects. */
+  async open(signal: AbortSignal): Promise<WatchOutcome> {
+    try {
+      return await this.#open(signal);
+    } catch (error) {
+      return { failure: messageOf(error) };
     }
   }
 
-  /** Until the watch ends; false: it is tried again later. */
-  async #followed(): Promise<boolean> {
+  /** Until the watch that was opened ends. Never rejects. */
+  async read(signal: AbortSignal): Promise<WatchOutcome> {
+    const lines = this.#lines;
+    this.#lines = undefined;
+    try {
+      for await (const line of lines ?? []) {
+        if (signal.aborted) break;
+        if (!this.#heard(line)) return { failure: 'the API server has forgotten what came since' };
+      }
+      return { failure: null };
+    } catch (error) {
+      return { failure: messageOf(error) };
+    }
+  }
+
+  async #open(signal: AbortSignal): Promise<WatchOutcome> {
     const { kube, path, fieldSelector } = this.#o;
     const selected = fieldSelector === '' ? {} : { fieldSelector };
-    const { signal } = this.#stop;
-    const listed = await kube.request({ verb: 'GET', path, query: { ...selected, limit: '1' } }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
-    if (!listed.ok) return this.#failed(listed.failure);
-    if (!isRecord(listed.body) || !isRecord(listed.body.metadata)) return false;
+    const asked: KubeRequest = { verb: 'GET', path, query: { ...selected, limit: '1' } };
+    const listed = await kube.request(asked, { timeoutMs: OPEN_TIMEOUT_MS, signal });
+    if (!listed.ok) return this.#failed(asked, listed.failure);
+    if (!isRecord(listed.body) || !isRecord(listed.body.metadata)) return { failure: `${path}: the answer is no list` };
     const newest = String(listed.body.metadata.resourceVersion ?? '');
     // Restored from a backup: it would say nothing until it reaches the version that was seen.
     if (versionOf(newest) < versionOf(this.#at)) this.#forget();
@@ -105,20 +117,20 @@ export class Upstream {
     const watch = await kube.watch({ path, query }, { timeoutMs: OPEN_TIMEOUT_MS, signal });
     if (!watch.ok) {
       if (watch.failure.code === GONE) this.#forget();
-      return this.#failed(watch.failure);
+      return this.#failed({ ...asked, query }, watch.failure);
     }
+    this.#lines = watch.lines;
     this.#tried.resolve(null);
     this.#mark();
-    for await (const line of watch.lines) if (!this.#heard(line)) return false;
-    return true;
+    return { failure: null };
   }
 
   /** Nodes that wait for it hear why, as from a watch of their own. */
-  #failed(failure: KubeFailure): false {
+  #failed(request: KubeRequest, failure: KubeFailure): WatchOutcome {
     const { resolve } = this.#tried;
     this.#tried = Promise.withResolvers();
     resolve(failure);
-    return false;
+    return { failure: failureText(request, failure) };
   }
 
   /** False: its history is gone. */

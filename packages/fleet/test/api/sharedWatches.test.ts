@@ -1,25 +1,43 @@
 /** Watches that all nodes of a process share, on the simulation's API server. */
 
-import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { createClock, createYield } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
+import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
+import { fleetTree } from '../../src/tree.ts';
+import { watchesAddr } from '../../src/watches/messages.ts';
 import { SharedWatches } from '../../src/watches/shared.ts';
+import { watchesSpec } from '../../src/watches/watches.ts';
 
 const clock = createClock();
+const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
+const trees: ReturnType<typeof fleetTree>[] = [];
+
+/** Watches of a fleet without nodes. */
+function sharing(kube: KubeApi) {
+  const tree = fleetTree([watchesSpec()], { clock, yield: createYield(), rng: simRng('watches'), log: quiet, stopMs: 1_000 });
+  void tree.start();
+  trees.push(tree);
+  return { tree, shared: new SharedWatches(kube, (event) => void tree.registry.send(watchesAddr, event)) };
+}
+
+afterEach(async () => {
+  await Promise.all(trees.splice(0).map((tree) => tree.stop()));
+});
 
 function lab() {
   const kube = simKube({ clock, rng: simRng('shared'), latencyMs: () => 0 });
   const admin = kube.connect({ power: { on: true }, clock });
-  const shared = new SharedWatches(admin, clock);
+  const { tree, shared } = sharing(admin);
   const pod = (name: string, nodeName: string) =>
     kube.handle({
       verb: 'POST',
       path: '/api/v1/namespaces/default/pods',
       body: { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { nodeName, containers: [{ name: 'c', image: 'i' }] } },
     });
-  return { kube, shared, pod, node: (name: string) => shared.connect(kube.connect({ power: { on: true }, clock, node: name })) };
+  return { kube, tree, shared, pod, node: (name: string) => shared.connect(kube.connect({ power: { on: true }, clock, node: name })) };
 }
 
 const INITIAL = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true' };
@@ -78,7 +96,7 @@ const changed = (name: string, version: number) =>
 describe('shared watches', () => {
   it('begin anew where the API server was restored from a backup, whose versions are older', async () => {
     const { server, kube, send } = settable();
-    const shared = new SharedWatches(kube, clock);
+    const { shared } = sharing(kube);
     const node = shared.connect(kube);
     const before = told(node, 'a');
     await expect.poll(() => before.lines).toEqual(['BOOKMARK']);
@@ -98,7 +116,7 @@ describe('shared watches', () => {
 
   it('pass bookmarks on, and give one when they were opened again: a node that hears nothing would list all anew', async () => {
     const { server, kube, send } = settable();
-    const quiet = told(new SharedWatches(kube, clock).connect(kube), 'quiet');
+    const quiet = told(sharing(kube).shared.connect(kube), 'quiet');
     await expect.poll(() => quiet.lines).toEqual(['BOOKMARK']);
     for (const version of [100, 130])
       send(JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } }));
@@ -113,7 +131,7 @@ describe('shared watches', () => {
   });
 
   it('tell each node of its own pods alone, what is there first, over one watch', async () => {
-    const { kube, shared, pod, node } = lab();
+    const { kube, tree, shared, pod, node } = lab();
     pod('old-a', 'a');
     pod('old-b', 'b');
     const [a, b] = [told(node('a'), 'a'), told(node('b'), 'b')];
@@ -129,6 +147,7 @@ describe('shared watches', () => {
     await expect.poll(() => a.lines.slice(2)).toEqual(['ADDED new-a', 'DELETED old-a']);
     await expect.poll(() => b.lines.slice(2)).toEqual(['ADDED new-b']);
     expect([shared.count, kube.openWatches()]).toEqual([1, 1]);
+    expect(tree.stateAt('fleet/watches/pods?spec.nodeName!=')).toMatchObject({ lifecycle: 'running', state: 'reading' });
     a.stop.abort();
     b.stop.abort();
     await Promise.all([a.over, b.over]);
@@ -172,10 +191,11 @@ describe('shared watches', () => {
     const { kube } = settable();
     const failure = { code: 403, reason: 'Forbidden', message: 'no', outcome: 'failed' } as const;
     const forbidden: KubeApi = { ...kube, request: async () => ({ ok: false, failure }) };
-    const shared = new SharedWatches(forbidden, clock);
+    const { shared, tree } = sharing(forbidden);
     const a = told(shared.connect(forbidden), 'a');
     await expect.poll(() => a.lines).toEqual(['Forbidden']);
     await a.over;
+    await expect.poll(() => tree.state().children[0]?.children).toEqual([]);
     expect(shared.count).toBe(0);
   });
 

@@ -14,7 +14,6 @@ import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
-import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
 import type { Ports, Rng } from '@actorlet/kubelet/ports/ports.ts';
 import type { DevicePlugins } from '@actorlet/kubelet/ports/sockets/devicePlugins.ts';
@@ -23,30 +22,28 @@ import { simDisk } from '@actorlet/world/src/disk/disk.ts';
 import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { countingMetrics } from '@actorlet/world/src/node/instruments.ts';
 import { simProber } from '@actorlet/world/src/node/prober.ts';
-import { answerTo, type ExecAnswer } from './answers.ts';
-import { advertise } from './extended.ts';
-import { FLEET_LABEL, type GroupSpec } from './file.ts';
-import type { NodeOverview } from './overview.ts';
-import { type PodCount, PodCounts } from './pods/counts.ts';
-import { heldOf } from './pods/held.ts';
-import { type CompiledRule, PodRules } from './pods/rules.ts';
-import { type PodsBeingMade, PodTimes } from './pods/times.ts';
-import { withProc } from './proc.ts';
-import { type Delay, drawn } from './spec/delay.ts';
-import type { FleetWorld } from './types.ts';
+import { answerTo, type ExecAnswer } from '../answers.ts';
+import { advertise } from '../extended.ts';
+import { FLEET_LABEL, type GroupSpec } from '../file.ts';
+import type { NodeOverview } from '../overview.ts';
+import { type PodCount, PodCounts } from '../pods/counts.ts';
+import { heldOf } from '../pods/held.ts';
+import { type CompiledRule, PodRules } from '../pods/rules.ts';
+import { type PodsBeingMade, PodTimes } from '../pods/times.ts';
+import { withProc } from '../proc.ts';
+import { type Delay, drawn } from '../spec/delay.ts';
+import type { FleetWorld } from '../types.ts';
+import type { NodeNote } from './nodeMachine.ts';
 
 const encoder = new TextEncoder();
 const ROOT_DIR = '/var/lib/kubelet';
 const LOGS_DIR = '/var/log/pods';
 const PKI = { cert: '/etc/kubernetes/pki/kubelet.crt', key: '/etc/kubernetes/pki/kubelet.key', ca: '/etc/kubernetes/pki/ca.crt' };
-/** Not read: the way to the API server is given. It says that there is one. */
 /** On the disk of a node with a certificate of its own. */
 const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 const DIRS = [ROOT_DIR, '/var/log', LOGS_DIR, '/var/log/containers', '/etc/kubernetes/pki'];
 /** What most clusters have. Nothing asks it. */
 const CLUSTER_DNS = '10.96.0.10';
-/** An init system's wait before it starts a daemon again that exited. */
-const RESTART_AFTER_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 10_000;
 /** Some minutes of a quiet node. */
 const RECORDER_ENTRIES = 512;
@@ -97,12 +94,13 @@ export class Member {
   /** How often the machine was switched on again. */
   #powered = 0;
   #node: Node | undefined;
-  /** Its daemon is being made: two on one machine would both write its files and its node. */
-  #making = false;
-  #stopped = false;
+  /** Settles when the daemon that is being made is made. */
+  #building: Promise<Node> | undefined;
+  #ending: Promise<void> | undefined;
+  #on = true;
+  #failure: string | null = null;
   #bootedMs = 0;
   #readyAfterMs: number | null = null;
-  #again: unknown;
 
   constructor(o: MemberOptions) {
     this.#o = o;
@@ -141,9 +139,20 @@ export class Member {
     };
   }
 
-  /** It was switched off, or its fleet ended. */
-  get off(): boolean {
-    return this.#stopped;
+  /** Its machine is switched on. */
+  get on(): boolean {
+    return this.#on;
+  }
+
+  /** A daemon is made, runs, or ends on it. */
+  get busy(): boolean {
+    return (this.#node ?? this.#building ?? this.#ending) !== undefined;
+  }
+
+  /** What its actor knows of it. */
+  note({ on = this.#on, failure = this.#failure }: NodeNote): void {
+    this.#on = on;
+    this.#failure = failure;
   }
 
   /** Undefined while its daemon is not running. */
@@ -162,63 +171,50 @@ export class Member {
     this.#found.clear();
   }
 
-  /** Starts its daemon. Rejects where the node cannot be made; what fails later is started again. */
-  async boot(): Promise<void> {
-    if (this.#stopped || this.#node !== undefined || this.#making) return;
+  /**
+   * Makes its daemon and starts it, when the one before has ended: two on one machine would both write its files and its node. With the
+   * signal it ends where it is. @throws where the daemon cannot be made, or does not start.
+   */
+  async make(signal: AbortSignal): Promise<void> {
+    await this.end();
+    if (signal.aborted) return;
     this.boots += 1;
     this.#bootedMs = this.#o.world.clock.monoMs();
     this.#readyAfterMs = null;
     const { world, group, name } = this.#o;
     const ports = this.#ports();
     const build = group.version === '' ? world.build : { ...world.build, gitVersion: group.version };
-    this.#making = true;
-    const node = await createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES }).finally(() => {
-      this.#making = false;
-    });
-    if (this.#stopped) return;
+    this.#building = createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES });
+    const node = await this.#building;
+    if (signal.aborted) return;
+    this.#building = undefined;
     this.#node = node;
     const { registry } = node.tree;
     this.#followed.push(this.times.follow(registry));
     if (ports.kube !== undefined && Object.keys(group.extended).length > 0) {
       this.#followed.push(advertise(registry, { name, extended: group.extended, kube: ports.kube, clock: world.clock, log: world.log }));
     }
-    void node.tree.failed.then((error) => this.#failed(node, error));
-    await node.start().catch((error: unknown) => {
-      // A start that was cut short by a stop of our own is no failure.
-      if (this.#node === node) throw error;
+    await node.start();
+  }
+
+  /** Rejects when its daemon fails. */
+  async fails(): Promise<never> {
+    const node = this.#node;
+    throw node === undefined ? new Error('the node has no daemon') : await node.tree.failed;
+  }
+
+  /** Its daemon ends, also one that is being made. Pods run on. */
+  end(): Promise<void> {
+    this.#ending ??= this.#end().finally(() => {
+      this.#ending = undefined;
     });
+    return this.#ending;
   }
 
-  /** As a restart of the daemon's unit: pods run on. */
-  async restart(): Promise<void> {
-    await this.#end();
-    await this.boot();
-  }
-
-  /** Its daemon ends and stays ended. */
-  async stop(): Promise<void> {
-    this.stayOff();
-    await this.#end();
-  }
-
-  /** No daemon starts any more, until {@link switchOn}. One that runs is left alone. */
-  stayOff(): void {
-    this.#stopped = true;
-    this.#o.world.clock.clearTimeout(this.#again);
-  }
-
-  /** The machine loses its power: its containers are gone, and the API server hears nothing. */
-  async switchOff(): Promise<void> {
-    await this.stop();
-    for (const c of this.#runtime.dump().containers) this.#runtime.exit(c.id, { exitCode: 137 });
-  }
-
-  /** After {@link switchOff}. */
-  async switchOn(): Promise<void> {
-    if (!this.#stopped) return;
-    this.#stopped = false;
+  /** The machine loses its power when its daemon has ended: its containers are gone. */
+  losePower(): void {
     this.#powered += 1;
-    await this.boot();
+    for (const c of this.#runtime.dump().containers) this.#runtime.exit(c.id, { exitCode: 137 });
   }
 
   /** @returns why not, or null. */
@@ -240,7 +236,8 @@ export class Member {
     const registry = this.#node?.tree.registry;
     const ready = isReady(registry?.read(apiView.nodeObject)?.value.object);
     if (ready) this.#readyAfterMs ??= this.#o.world.clock.monoMs() - this.#bootedMs;
-    const state = registry === undefined ? 'off' : ready ? 'ready' : 'notReady';
+    const down = this.#failure === null ? 'off' : 'failed';
+    const state = registry === undefined ? down : ready ? 'ready' : 'notReady';
     return { name, group: group.name, state, pods: this.pods().total, readyAfterMs: this.#readyAfterMs };
   }
 
@@ -267,6 +264,9 @@ export class Member {
   }
 
   async #end(): Promise<void> {
+    // What it throws is told where it is made.
+    await this.#building?.catch(() => undefined);
+    this.#building = undefined;
     const node = this.#node;
     this.#node = undefined;
     this.#unfollow();
@@ -275,19 +275,6 @@ export class Member {
 
   #unfollow(): void {
     for (const it of this.#followed.splice(0)) it[Symbol.dispose]();
-  }
-
-  #failed(node: Node, error: unknown): void {
-    if (this.#node !== node) return;
-    this.#unfollow();
-    const { log, clock } = this.#o.world;
-    log.warn({ node: this.name, error: messageOf(error) }, 'the daemon of a node ended; it is started again in 2 s');
-    this.#node = undefined;
-    this.#again = clock.setTimeout(() => {
-      this.boot().catch((again: unknown) =>
-        log.error({ node: this.name, error: messageOf(again) }, 'the daemon of a node cannot be started'),
-      );
-    }, RESTART_AFTER_MS);
   }
 
   #ports(): Ports {
