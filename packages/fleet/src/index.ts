@@ -9,6 +9,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
 import { adopt, removeNodes } from './boot/adopt.ts';
+import { claimed } from './boot/alone.ts';
 import { quietLog, realWorld } from './boot/world.ts';
 import { decodeFleet, plainFleet, wrongPlain } from './file.ts';
 import { Fleet } from './fleet.ts';
@@ -78,6 +79,7 @@ export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
   const fleet = new Fleet(decoded.value, world);
   let stopping: Promise<void> | undefined;
   let adopted = false;
+  let claim: Disposable | undefined;
   const stop = async (): Promise<void> => {
     await fleet.stop();
     const names = fleet.members.map((m) => m.name);
@@ -86,6 +88,7 @@ export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
     } finally {
       world.admin.close();
       world.close();
+      claim?.[Symbol.dispose]();
     }
   };
   const it: RunningFleet = {
@@ -112,6 +115,7 @@ export async function startFleet(o: StartFleetOptions): Promise<RunningFleet> {
     [Symbol.asyncDispose]: () => it.stop(),
   };
   try {
+    claim = await claimed({ server: world.admin.server, fleet: decoded.value.name, shard: { index: 0, count: 1 } });
     await adopt(fleet, decoded.value.name, { kube: world.admin, signal: new AbortController().signal });
     adopted = true;
     const [trouble] = await fleet.start();

@@ -15,6 +15,7 @@ import type { FleetOverview } from '../overview.ts';
 import { Cluster } from '../run/cluster.ts';
 import { type FleetReport, FleetRun } from '../run.ts';
 import { adopt, removeNodes } from './adopt.ts';
+import { claimed } from './alone.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { inputsOf } from './inputs.ts';
 import { servePage } from './page.ts';
@@ -58,7 +59,9 @@ async function run(args: Args): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
   const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: say });
   const { world, announce, close } = await surroundings(args, spec.seed, log);
+  let claim: Disposable | undefined;
   try {
+    if (args.api === 'cluster') claim = await claimed({ server: world.admin.server, fleet: spec.name, shard: args.shard });
     const fleet = new Fleet(spec, world, args.shard);
     await adopt(fleet, spec.name, { kube: world.admin, signal: interrupted.signal }).catch((error: unknown) => {
       if (!interrupted.signal.aborted) throw error;
@@ -87,6 +90,7 @@ async function run(args: Args): Promise<number> {
     world.admin.close();
     world.close();
     await close();
+    claim?.[Symbol.dispose]();
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
   }
 }
