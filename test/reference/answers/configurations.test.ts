@@ -88,7 +88,7 @@ it(
       }),
       { numRuns: RUNS_ALL ? 1_000 : 250, seed: 1_036 },
     );
-    expect(read).toBeGreaterThan(200);
+    expect(read).toBeGreaterThan(RUNS_ALL ? 200 : 50);
   },
   LIMIT_MS,
 );
