@@ -2,13 +2,13 @@
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { entryOfLine, lineOf } from '../check.ts';
-import { type Entry, type Header, isInput, isOutcome } from '../entries.ts';
+import { type Entry, type Header, isInput, isOutcome, type Json } from '../entries.ts';
 import { defaultAnswers } from '../lenient/defaults.ts';
 import { Edit } from '../lenient/edit.ts';
 import { runLeniently, type Surroundings } from '../lenient/run.ts';
 import { Learner, type Script, type When } from '../lenient/script.ts';
 import { type Learned, Lives, learn } from '../player/learn.ts';
-import { fullNameOf, type KnownPod, KnownPods, knownOf } from '../player/pods.ts';
+import { fullNameOf, type KnownPod, KnownPods, knownOf, knowsSame } from '../player/pods.ts';
 import { type Replayed, replay } from '../player/replay.ts';
 import type { PlayerWatch } from '../player/watch.ts';
 import type { Divergence, Doer, Parted } from '../told/divergence.ts';
@@ -90,7 +90,7 @@ class Minimizer {
   readonly #script: Script;
   readonly #known: readonly KnownPod[];
   readonly #lives: Lives;
-  readonly #knownThen: ReadonlyMap<string, string>;
+  readonly #knownThen: ReadonlyMap<string, Json>;
   readonly #goal: Goal;
   readonly #before: number;
   readonly #causes: Causes;
@@ -269,7 +269,7 @@ class Minimizer {
       step: (e, node) => pods.see(e, node),
       leaves: (node) => {
         if (goal.kind === 'end' && pods.has(goal.pod.uid)) end = pods.howIs(node, goal.pod.uid);
-        knowsAll = [...this.#knownThen].every(([uid, then]) => !this.#isOf(uid) || knownOf(node, uid) === then);
+        knowsAll = [...this.#knownThen].every(([uid, then]) => !this.#isOf(uid) || knowsSame(then, knownOf(node, uid)));
       },
     });
     return { ...again, end, knowsAll };

@@ -1,7 +1,7 @@
 /** Replays a recording once, to know what it tells of the world and of its pods. */
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
-import type { Input } from '../entries.ts';
+import type { Input, Json } from '../entries.ts';
 import { Learner, type Script, type When } from '../lenient/script.ts';
 import type { WhoActs } from '../seen/whose.ts';
 import { type KnownPod, KnownPods, knownOf, uidOf } from './pods.ts';
@@ -20,7 +20,7 @@ export interface Learned {
   /** How each pod was before the daemon was told to stop, or at the end, by UID. `since`: of the pod that was named, since which input. */
   readonly ends: ReadonlyMap<string, { readonly end: string; readonly since: When }>;
   /** What their workers know at the end, by UID. */
-  readonly known: ReadonlyMap<string, string>;
+  readonly known: ReadonlyMap<string, Json>;
   readonly replayed: Replayed;
 }
 
@@ -49,7 +49,7 @@ export async function learn(o: Omit<ReplayInput, 'watch' | 'step' | 'leaves'> & 
     pods.see(e, node);
     lives.see(e, learner.now.order);
   };
-  const known = new Map<string, string>();
+  const known = new Map<string, Json>();
   const leaves = (node: Node): void => {
     look(pods.all);
     for (const { uid } of pods.all) known.set(uid, knownOf(node, uid));

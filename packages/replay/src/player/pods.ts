@@ -17,6 +17,10 @@ export interface KnownPod {
   readonly spec: Json;
 }
 
+/** Smaller numbers are counts. */
+const TIME_MS_MIN = 1_000;
+const APART_MS_MAX = 50;
+
 export class KnownPods {
   readonly #byUid = new Map<string, KnownPod>();
   /** Of their workers. */
@@ -60,15 +64,24 @@ export class KnownPods {
   }
 }
 
-/** What the worker of a pod knows, as text. '' where there is none. */
-export function knownOf({ tree }: Node, uid: string): string {
+/** What the worker of a pod knows; null where there is none. */
+export function knownOf({ tree }: Node, uid: string): Json {
   const ref =
     'actorAt' in tree ? (tree.actorAt as (path: string) => { getSnapshot(): unknown } | null)(`${workersAddr.path}/${uid}`) : null;
   const snapshot = ref?.getSnapshot();
-  if (!isRecord(snapshot) || !isRecord(snapshot.context)) return '';
-  // What led there is kept for people: with less around a pod, it is told in fewer words.
-  const { causes: _, ...context } = snapshot.context;
-  return JSON.stringify(crossed(context).json);
+  if (!isRecord(snapshot) || !isRecord(snapshot.context)) return null;
+  // Lives are numbered over all pods, and causes are words for people about all of them.
+  const { causes: _, life: __, ...context } = snapshot.context;
+  return crossed(context).json;
+}
+
+/** Whether a worker knows the same. With less around it, it does the same a little sooner or later. */
+export function knowsSame(a: Json | undefined, b: Json | undefined): boolean {
+  if (typeof a === 'number' && typeof b === 'number') return a === b || (Math.min(a, b) >= TIME_MS_MIN && Math.abs(a - b) <= APART_MS_MAX);
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b;
+  const [then, now] = [a as Readonly<Record<string, Json>>, b as Readonly<Record<string, Json>>];
+  const keys = Object.keys(then);
+  return keys.length === Object.keys(now).length && keys.every((key) => knowsSame(then[key], now[key]));
 }
 
 export function fullNameOf({ namespace, name }: Pick<KnownPod, 'namespace' | 'name'>): string {
