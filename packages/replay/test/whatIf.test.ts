@@ -6,6 +6,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { runWhatIf, type WhatIfOptions } from '@actorlet/ctl/src/commands/replay/whatIf/whatIf.ts';
 import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { pod } from '../../../test/integration/virtualNode.ts';
 import { quickStart } from './less/quickStart.ts';
 import { toldTo } from './toldTo.ts';
 
@@ -54,6 +55,26 @@ it('with the runtime away for two seconds, a quiet node ends as it was recorded,
   await runWhatIf(io, { path: quiet, json: false, set: ['maxPods=4'], drop: [], fault: undefined });
   expect(io.told().match(/ {4}recorded: /g)).toHaveLength(5);
   expect(io.told().match(/DIFFERS with the changes/g)).toHaveLength(1);
+});
+
+it('a pod is probed where it is in the run, and what runs there answers', async () => {
+  const probed = join(dir, 'probed.inputs.zst');
+  const livenessProbe = { httpGet: { port: 80 }, periodSeconds: 1, failureThreshold: 2 };
+  const manifest = (name: string) => pod(name, { container: { livenessProbe, ports: [{ containerPort: 80 }] } });
+  const lines = await quickStart(0.5, {
+    manifests: { 'a.yaml': manifest('a-fails'), 'b.yaml': manifest('b-lives') },
+    before(h) {
+      const nameAt = (ip: string) => h.runtime.dump().sandboxes.find((one) => one.ip === ip)?.name;
+      h.probes.answer = (url) => (nameAt(new URL(url).hostname) === 'a-fails-n1' ? 500 : 200);
+    },
+  });
+  writeFileSync(probed, zstdCompressSync(`${lines.join('\n')}\n`));
+  // Without it, the other one has its address.
+  const { pods } = await whatIf({ path: probed, drop: ['pod=default/a-fails-n1'] });
+  const of = (name: string) => pods.find((one) => one.pod === `default/${name}`);
+  expect(of('a-fails-n1')).toMatchObject({ verdict: 'change', recorded: expect.stringMatching(/[1-9] restarts/), changed: 'gone' });
+  expect(of('a-fails-n1')?.unchanged).toBe(of('a-fails-n1')?.recorded);
+  expect(of('b-lives-n1')).toMatchObject({ verdict: 'same', changed: expect.stringContaining('running after 0 restarts') });
 });
 
 it('with another configuration: the first step that differs is named', async () => {

@@ -1,6 +1,6 @@
 /** The recording of a node like the quick start's: five pods, of which one crashes again and again. */
 import { surroundings } from '@actorlet/ctl/src/commands/replay/surroundings.ts';
-import { pod, virtualNode } from '../../../../test/integration/virtualNode.ts';
+import { pod, type VirtualNodeOptions, virtualNode } from '../../../../test/integration/virtualNode.ts';
 import { entryOfLine } from '../../src/check.ts';
 import type { Entry, Header } from '../../src/entries.ts';
 import { silentLogger, silentMetrics } from '../../src/player/silent.ts';
@@ -10,13 +10,18 @@ import { toldTo } from '../toldTo.ts';
 export const OWN = { log: silentLogger, metrics: silentMetrics };
 export const AROUND = surroundings(toldTo());
 
-/** Its lines. It is told to stop at the end. */
-export async function quickStart(minutes: number): Promise<string[]> {
+/** Its lines. It is told to stop at the end. `manifests`: more pods. `before`: it is not started yet. */
+export async function quickStart(
+  minutes: number,
+  { manifests = {}, before = () => {} }: Pick<VirtualNodeOptions, 'manifests' | 'before'> = {},
+): Promise<string[]> {
   const lines: string[] = [];
   let recording: InputRecording | undefined;
   const crasher = pod('crasher', { life: 'run=1s,exit=3' });
   await using h = await virtualNode({
+    before,
     manifests: {
+      ...manifests,
       'crasher.yaml': crasher,
       'init.yaml': pod('init', { inits: [{}, {}], lives: { 'init-0': 'run=1s', 'init-1': 'run=1s' } }),
     },

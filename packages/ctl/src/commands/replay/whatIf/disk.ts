@@ -251,6 +251,6 @@ function codeOf(error: Json): string {
 }
 
 const NO_FUNCTION = () => undefined;
-function plain(json: Json): unknown {
+export function plain(json: Json): unknown {
   return revive(json, { fn: () => NO_FUNCTION, promise: NO_FUNCTION, signal: () => new AbortController().signal });
 }

@@ -25,7 +25,7 @@ export interface KnownRuntime {
 }
 
 const NS_PER_MS = 1_000_000;
-const UID = 'io.kubernetes.pod.uid';
+export const UID = 'io.kubernetes.pod.uid';
 
 interface Call {
   readonly method: string;
@@ -46,7 +46,7 @@ export function knownRuntime(script: Script): KnownRuntime {
 }
 
 /** Null: the recording ended before its answer. */
-function callOf(ask: Asked, { settled }: Script): Call | null {
+export function callOf(ask: Asked, { settled }: Script): Call | null {
   const [method, req] = ask.args as readonly Json[];
   const end = settled.get(ask.call ?? -1);
   if (end === undefined || typeof method !== 'string' || !isRecord(req)) return null;

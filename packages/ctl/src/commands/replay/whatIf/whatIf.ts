@@ -1,6 +1,6 @@
 /**
- * `actorctl replay FILE --set --fault --drop`: the recorded node with something changed. Its runtime and its disk are played by those
- * of the simulation, from what the recording tells of them. It is run without the change, too, and each way with several seeds: what
+ * `actorctl replay FILE --set --fault --drop`: the recorded node with something changed. Its runtime, its disk and the answers to
+ * probes are played, from what the recording tells of them. It is run without the change, too, and each way with several seeds: what
  * differs among the unchanged runs comes of chance.
  */
 
@@ -29,6 +29,7 @@ import { surroundings } from '../surroundings.ts';
 import { configWith, droppedBy } from './changes.ts';
 import { knownDisk, playedDisk } from './disk.ts';
 import { knownRuntime, tookOf } from './lives.ts';
+import { knownProbes, playedProber } from './prober.ts';
 import { type PlayedRuntime, playedRuntime } from './runtime.ts';
 
 export interface WhatIfOptions {
@@ -214,7 +215,8 @@ async function lived(
       };
       clock.setTimeout(beat, BEAT_MS);
       clock.setTimeout(() => (live === null ? undefined : endsOf(live, pods, atEnd)), endMsOf(script) - clock.monoMs());
-      return (name, args) => answers(name, args) ?? disk.answers(name, args);
+      const prober = playedProber(knownProbes(script), { clock, hollow: runtime.hollow });
+      return (name, args) => answers(name, args) ?? prober(name, args) ?? disk.answers(name, args);
     },
     made(made) {
       live = made;
