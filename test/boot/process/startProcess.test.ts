@@ -1,6 +1,6 @@
 /** Processes that cannot be started: every caller is told, and nothing ends the daemon. */
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -10,7 +10,9 @@ import { MountBatches } from '../../../src/boot/dependencies/mounts/mountBatches
 import { runHelper } from '../../../src/boot/dependencies/mounts/mounter.ts';
 import { runProgram } from '../../../src/boot/dependencies/program.ts';
 
-const SRC = join(import.meta.dirname, '../../../src');
+const PROJECT = join(import.meta.dirname, '../../..');
+const SRC = join(PROJECT, 'src');
+const PACKAGES = join(PROJECT, 'packages');
 const call = () => ({ timeoutMs: 20_000, signal: new AbortController().signal });
 /** More than the 128 KiB that Linux takes as one argument: `spawn` throws E2BIG. */
 const LONG = 'x'.repeat(200_000);
@@ -53,7 +55,7 @@ import { createJournal } from '${SRC}/boot/dependencies/machine/journal.ts';
 import { MountBatches } from '${SRC}/boot/dependencies/mounts/mountBatches.ts';
 import { runHelper } from '${SRC}/boot/dependencies/mounts/mounter.ts';
 import { runProgram } from '${SRC}/boot/dependencies/program.ts';
-import { acquireLock } from '${SRC}/sandbox/process/store/lock.ts';
+import { acquireLock } from '${PACKAGES}/runtimes/src/process/store/lock.ts';
 const call = { timeoutMs: 20000, signal: new AbortController().signal };
 process.on('uncaughtException', (e) => { process.stdout.write('UNCAUGHT ' + e.message + '\\n'); });
 try { for (;;) openSync('/dev/null'); } catch {}
@@ -78,9 +80,9 @@ it('no file descriptors left: each caller is told EMFILE, and nothing is uncaugh
 });
 
 it('processes are started in one place', () => {
-  const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const files = globSync(['src/**/*.ts', 'packages/*/src/**/*.ts'], { cwd: PROJECT });
   const own = files.filter((name) =>
-    /import (?!type).*\b(?:spawn|fork)\b.* from 'node:child_process'/.test(readFileSync(join(SRC, name), 'utf8')),
+    /import (?!type).*\b(?:spawn|fork)\b.* from 'node:child_process'/.test(readFileSync(join(PROJECT, name), 'utf8')),
   );
-  expect(own).toEqual(['process/startProcess.ts']);
+  expect(own).toEqual(['packages/process/src/startProcess.ts']);
 });

@@ -53,9 +53,10 @@ export function apiHoldsTogether(): Checker {
   };
 }
 
-/** Longest profile, and what is taken when nothing is said (Go's own default). */
+/** The longest profile. */
 const PROFILE_SECONDS_MAX = 300;
-const PROFILE_SECONDS = 30;
+/** How long a profile takes where the caller names no seconds: Go's own default; the heap is watched for less. */
+const USUAL_SECONDS = { '/debug/pprof/profile': 30, '/debug/pprof/heap': 5 } as const satisfies Record<(typeof PROFILES)[number], number>;
 
 /** Profiles are of the time that was asked for, one after the other, even after a caller gave up on an earlier one. */
 export function profilesAreTakenAlone(): Checker {
@@ -63,9 +64,10 @@ export function profilesAreTakenAlone(): Checker {
   return {
     name: 'profiles-are-taken-alone',
     answered(s, { answer, path, query = {}, tookMs }) {
-      if (answer.kind !== 'reply' || !PROFILES.some((p) => p === path)) return undefined;
+      const profile = PROFILES.find((p) => p === path);
+      if (answer.kind !== 'reply' || profile === undefined) return undefined;
       const given = query.seconds ?? '';
-      const seconds = given === '' ? PROFILE_SECONDS : Number(given);
+      const seconds = given === '' ? USUAL_SECONDS[profile] : Number(given);
       const told = `${s.node.name}: ${path} of ${given === '' ? 'no number of' : given} seconds was answered ${answer.status}`;
       const sound = seconds >= 1 && seconds <= PROFILE_SECONDS_MAX;
       if (answer.status === 400) return sound ? told : undefined;
