@@ -41,6 +41,8 @@ export function leaseSpec(o: LeaseOptions): ActorSpec<LeaseEvent> {
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
       const calls = new LeaseCalls(ctx, o);
+      const watching = ctx.registry.watch(apiView.nodeObject, () => calls.heardOfNode());
+      ctx.signal.addEventListener('abort', () => watching[Symbol.dispose](), { once: true });
       const logic = provided(
         leaseMachine,
         {
@@ -66,7 +68,7 @@ class LeaseCalls {
   readonly #o: LeaseOptions;
   readonly #client: KubeClient;
   #lease: KubeObject | undefined;
-  /** At which the node was last seen when the lease was written; '': never. */
+  /** At which the node was last seen when the lease was written, or first seen after; '': never. */
   #nodeVersion = '';
   /** The API server said that there is none: it is made as soon as the node is registered, without another question. */
   #absent = false;
@@ -153,9 +155,17 @@ class LeaseCalls {
     if (!result.ok) return failed(result.failure);
     if (!isKubeObject(result.body)) return malformed();
     this.#lease = result.body;
+    this.#seeNode();
+    return { ok: true };
+  }
+
+  /** The lease may be written before the watch has heard of the node. */
+  heardOfNode(): void {
+    if (this.#lease !== undefined && this.#nodeVersion === '') this.#seeNode();
+  }
+  #seeNode(): void {
     const node = this.#ctx.registry.read(apiView.nodeObject)?.value.object ?? undefined;
     if (node !== undefined) this.#nodeVersion = versionOf(node);
-    return { ok: true };
   }
   #request(request: KubeRequest, signal: AbortSignal) {
     return this.#client.request(request, { class: 'heartbeat', timeoutMs: this.#o.timeoutMs, signal });

@@ -115,9 +115,10 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
     await using fleet = started;
     expect(await fleet.start()).toEqual([]);
     await expect.poll(() => fleet.overview().nodes.ready).toBe(NODES);
+    // A node is Ready before its watches are all there.
+    await expect.poll(() => fleet.calls.byKind.get('WATCH pods')).toBe(watches === 'shared' ? 1 : NODES);
     const asked = kube.calls.filter(({ request }) => request.query?.watch === 'true');
     const counted = [...fleet.calls.byKind].filter(([kind]) => kind.startsWith('WATCH '));
     expect(counted.reduce((sum, [, count]) => sum + count, 0)).toBe(asked.length);
-    expect(fleet.calls.byKind.get('WATCH pods')).toBe(watches === 'shared' ? 1 : NODES);
   });
 });
