@@ -20,7 +20,7 @@ const HOMES = [
 /** Files that name a kind, and why. */
 const REASONS: Readonly<Record<string, string>> = {
   'ctl/commands/node.ts': 'kubectl drain has a flag for emptyDirs',
-  'fleet/member.ts': 'a disk in memory empties a directory',
+  'fleet/nodes/member.ts': 'a disk in memory empties a directory',
   'machines/services/volumes/devices/fc.ts': 'what the device of such a volume is on the host',
   'machines/services/volumes/devices/iscsi.ts': 'what the device of such a volume is on the host',
   'machines/pod/volumes/volumePaths.ts': 'the reference keeps the markers of all kinds in the directory of emptyDirs',
