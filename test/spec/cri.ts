@@ -11,7 +11,7 @@ export const cri: Traps = {
   1: held(
     'an image that is not there is an answer without one',
     [proto, 'shows a missing image as null, empty lists as [] and empty maps as {}'],
-    ['sandbox/conformance.ts', 'answers ImageStatus for an absent image with no image and no error'],
+    ['packages/runtimes/test/conformance.ts', 'answers ImageStatus for an absent image with no image and no error'],
     ['e2e/runtime/cri.test.ts', 'tells a missing image by an answer without one, not by an error'],
   ),
   2: held('a user of 0 is not none', [proto, 'tells a user id of zero (root) from an absent one']),

@@ -66,7 +66,7 @@ export function holdTable(of: { part: string; file: string; count: number }, tra
         if (!('tests' in trap)) return [];
         if (trap.tests.length === 0) return [`${number}: no test`];
         return trap.tests.flatMap(([file, name]) => {
-          const path = fileURLToPath(new URL(`../${file}`, import.meta.url));
+          const path = fileURLToPath(new URL(file.startsWith('packages/') ? `../../${file}` : `../${file}`, import.meta.url));
           if (!existsSync(path)) return [`${number}: no file test/${file}`];
           return quotes(readFileSync(path, 'utf8'), name) ? [] : [`${number}: no "${name}" in test/${file}`];
         });
