@@ -41,7 +41,7 @@ export abstract class Life {
     this.sinceMonoMs = this.nowMonoMs();
   }
 
-  /** `log` false: whoever ends it has said why. */
+  /** `log` false: the caller has logged the reason. */
   protected ends(reason: ExitReason, o: { orderly: boolean; log: boolean }): void {
     this.sinceMonoMs = this.nowMonoMs();
     if (reason.kind === 'killed' || (reason.kind === 'error' && o.log)) this.lastError = describeExit(reason);
