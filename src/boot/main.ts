@@ -8,6 +8,10 @@ if (argv.some((arg) => arg === '--check' || arg === '--check=true')) {
   const { runCheck } = await import('./check/check.ts');
   process.exit(await runCheck(argv));
 }
+if (argv[0] === 'observe' && argv.some((arg) => arg === '--show-kubelet' || arg === '--show-kubelet=true')) {
+  const { showKubelet } = await import('./observe/show.ts');
+  process.exit(await showKubelet(argv));
+}
 outliveSignals();
 useCompileCache(argv);
 const { runDaemon } = await import('./daemon.ts');

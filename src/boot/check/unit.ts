@@ -20,7 +20,7 @@ const FOLDERS = [
   ...['/run/systemd/system.control', '/etc/systemd/system.control'],
 ];
 /** Drop-ins of all services come first: one of the unit's own takes the place of one of that name. */
-const DROP_INS = ['service.d', `${UNIT}.d`];
+const dropInFolders = (unit: string): string[] => ['service.d', `${unit}.d`];
 
 interface EnvironmentFile {
   /** May be a pattern. */
@@ -46,20 +46,21 @@ interface Place {
   /** The file, without the prefix. */
   path: string;
   prefix: string;
+  unit: string;
 }
 
-/** The kubelet's unit with its drop-ins, below a prefix. Null: there is none. @throws when one of its files cannot be read. */
-export async function readUnit(prefix: string): Promise<ServiceUnit | 'masked' | null> {
+/** A unit with its drop-ins, below a prefix. Null: there is none. @throws when one of its files cannot be read. */
+export async function readUnit(prefix: string, name = UNIT): Promise<ServiceUnit | 'masked' | null> {
   const mains = await Promise.all(
-    FOLDERS.map(async (folder) => ({ path: `${folder}/${UNIT}`, text: await textOf(`${prefix}${folder}/${UNIT}`) })),
+    FOLDERS.map(async (folder) => ({ path: `${folder}/${name}`, text: await textOf(`${prefix}${folder}/${name}`) })),
   );
   const main = mains.findLast(({ text }) => text !== null);
   if (main?.text?.trim() === '') return 'masked';
   const dropIns = new Map<string, string>();
-  for (const kind of DROP_INS)
+  for (const kind of dropInFolders(name))
     for (const folder of FOLDERS) {
       const names = await readdir(`${prefix}${folder}/${kind}`).catch((): string[] => []);
-      for (const name of names) if (name.endsWith('.conf')) dropIns.set(name, `${folder}/${kind}/${name}`);
+      for (const file of names) if (file.endsWith('.conf')) dropIns.set(file, `${folder}/${kind}/${file}`);
     }
   const paths = [...(main === undefined ? [] : [main.path]), ...[...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path)];
   if (paths.length === 0) return null;
@@ -67,7 +68,7 @@ export async function readUnit(prefix: string): Promise<ServiceUnit | 'masked' |
   const unit: ServiceUnit = { files, commands: [], expands: true, type: '', environment: new Map(), environmentFiles: [], ignored: [] };
   for (const path of paths) {
     try {
-      await addSettings(unit, { path, prefix }, (await textOf(`${prefix}${path}`)) ?? '');
+      await addSettings(unit, { path, prefix, unit: name }, (await textOf(`${prefix}${path}`)) ?? '');
     } catch (error) {
       throw new Error(`${prefix}${path}: ${messageOf(error)}`);
     }
@@ -179,15 +180,15 @@ function logicalLines(text: string): string[] {
 }
 
 /** Of the system's manager. Letters that are not here are no specifiers, or say what this program cannot know. */
-async function specifiersOf({ path, prefix }: Place): Promise<Specifiers> {
-  const [name = ''] = UNIT.split('.');
+async function specifiersOf({ path, prefix, unit }: Place): Promise<Specifiers> {
+  const [name = ''] = unit.split('.');
   const read = async (file: string): Promise<string> => ((await textOf(`${prefix}${file}`).catch(() => null)) ?? '').trim();
   // Below a prefix it is another machine's.
   const [etcName, machine] = [await read('/etc/hostname'), await read('/etc/machine-id')];
   const host = prefix === '' ? (await read('/proc/sys/kernel/hostname')) || etcName : etcName;
   const fixed: Readonly<Record<string, string>> = {
     ...{
-      n: UNIT,
+      n: unit,
       N: name,
       p: name,
       P: name,
@@ -200,7 +201,7 @@ async function specifiersOf({ path, prefix }: Place): Promise<Specifiers> {
       Y: path.slice(0, path.lastIndexOf('/')),
     },
     ...{ u: 'root', U: '0', g: 'root', G: '0', h: '/root', t: '/run', S: '/var/lib', C: '/var/cache', L: '/var/log', E: '/etc' },
-    ...{ T: '/tmp', V: '/var/tmp', D: '/usr/share', d: `/run/credentials/${UNIT}`, H: host, l: host.split('.')[0] ?? '', m: machine },
+    ...{ T: '/tmp', V: '/var/tmp', D: '/usr/share', d: `/run/credentials/${unit}`, H: host, l: host.split('.')[0] ?? '', m: machine },
   };
   return (letter) => (Object.hasOwn(fixed, letter) ? fixed[letter] : undefined);
 }

@@ -21,21 +21,48 @@ export interface ParsedFlags {
 /** Never throws. */
 export function parseFlags(argv: readonly string[], opts: { cwd: string }): ParsedFlags {
   const tokens = tokenize(argv);
-  const errors = [...tokens.errors];
-  const given = new Map<string, GivenFlag>();
-  for (const [spec, texts] of collect(tokens.occurrences)) {
-    try {
-      given.set(spec.name, { spec, value: READERS[spec.type](texts, opts) });
-    } catch (error) {
-      errors.push(`--${spec.name}: ${messageOf(error)}`);
-    }
-  }
+  const { given, wrong } = readValues(tokens.occurrences, opts);
+  const errors = [...tokens.errors, ...wrong.map(({ flag, why }) => `${flag}: ${why}`)];
   // A word after an unknown flag may have been its value, so positionals are reported only when all flags were known.
   if (errors.length === 0) errors.push(...tokens.positional.map(positionalError));
   const notices = [...given.values()].flatMap(({ spec }) =>
     spec.deprecated === undefined ? [] : [`Flag --${spec.name} is deprecated: ${spec.deprecated}`],
   );
   return { given, errors, notices };
+}
+
+interface UnreadFlag {
+  flag: string;
+  why: string;
+}
+export interface ReadFlags {
+  given: ReadonlyMap<string, GivenFlag>;
+  /** Flags without a value here. Values of unknown flags may be secret: they are not in here. */
+  unread: readonly UnreadFlag[];
+}
+
+/** The command line of another program, perhaps of another release: what cannot be read is named, and nothing is refused. */
+export function readFlags(argv: readonly string[], opts: { cwd: string }): ReadFlags {
+  const tokens = tokenize(argv);
+  const { given, wrong } = readValues(tokens.occurrences, opts);
+  const unknown = [...new Set(tokens.unknown)].map((flag) => ({ flag, why: 'it is not a flag of this release' }));
+  return { given, unread: [...unknown, ...wrong] };
+}
+
+function readValues(
+  occurrences: readonly { spec: FlagSpec; value: string }[],
+  opts: { cwd: string },
+): { given: Map<string, GivenFlag>; wrong: UnreadFlag[] } {
+  const given = new Map<string, GivenFlag>();
+  const wrong: UnreadFlag[] = [];
+  for (const [spec, texts] of collect(occurrences)) {
+    try {
+      given.set(spec.name, { spec, value: READERS[spec.type](texts, opts) });
+    } catch (error) {
+      wrong.push({ flag: `--${spec.name}`, why: messageOf(error) });
+    }
+  }
+  return { given, wrong };
 }
 
 function positionalError(arg: string): string {

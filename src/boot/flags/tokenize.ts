@@ -14,6 +14,8 @@ interface Occurrence {
 export interface Tokens {
   occurrences: Occurrence[];
   positional: string[];
+  /** Flags that the table does not have, without their values. */
+  unknown: string[];
   errors: string[];
 }
 
@@ -23,7 +25,7 @@ function isBare(spec: FlagSpec): boolean {
 }
 
 export function tokenize(argv: readonly string[]): Tokens {
-  const out: Tokens = { occurrences: [], positional: [], errors: [] };
+  const out: Tokens = { occurrences: [], positional: [], unknown: [], errors: [] };
   for (let i = 0; i < argv.length; i++) {
     const arg = argv[i] ?? '';
     if (arg === '--') {
@@ -47,6 +49,7 @@ function long(arg: string, next: string | undefined, out: Tokens): 0 | 1 {
   const spec = flagByName(name);
   if (spec === undefined) {
     const names = FLAGS.map((f) => f.name);
+    out.unknown.push(`--${name}`);
     out.errors.push(`unknown flag --${name}${didYouMean(name.replaceAll('_', '-'), names, '--')}`);
     // Its value, if the next word is one, is not to be reported a second time.
     return eq < 0 && next !== undefined && !next.startsWith('-') ? 1 : 0;
@@ -62,6 +65,7 @@ function shorts(arg: string, next: string | undefined, out: Tokens): 0 | 1 {
     if (spec === undefined) {
       const meant =
         arg.length > 2 && flagByName(arg.slice(1).split('=')[0] ?? '') !== undefined ? ' (long flags begin with two dashes)' : '';
+      out.unknown.push(`-${letter}`);
       out.errors.push(`unknown shorthand flag -${letter} in ${arg}${meant}`);
       return 0;
     }

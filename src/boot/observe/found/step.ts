@@ -1,0 +1,147 @@
+/** `actorlet observe`: what it is called with, and the steps that find the kubelet in place of the command line and files of a node. */
+import { closeSync, writeSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { openOwnSync } from '@actorlet/process/src/regularFile.ts';
+import type { LoadedConfig } from '../../config/load.ts';
+import { createClock } from '../../dependencies/clock.ts';
+import { EXIT, StartError } from '../../errors.ts';
+import { type ParsedFlags, parseFlags } from '../../flags/parse.ts';
+import { type BootContext, need, type Step } from '../../steps/context.ts';
+import { kubeconfigOf } from './access.ts';
+import { type FindOptions, type FoundKubelet, findKubelet } from './found.ts';
+import { jsonOf, linesOf } from './shown.ts';
+import { watchKubelet } from './watch.ts';
+
+export interface ObserveArguments {
+  /** Flags of the observer itself, as of any node. */
+  own: ParsedFlags;
+  pid: number | null;
+  /** `--observe-dir`: the observer's own folder, the only one that it writes in. */
+  folder: string;
+  hostRoot: string | null;
+  /** `--show-kubelet`: say what was found, and end. */
+  show: boolean;
+  json: boolean;
+}
+
+const NUMBER_MAX = 2 ** 22;
+const OWN_FOLDER = '/var/lib/actorlet-observe';
+const FOLDER_MODE = 0o700;
+/** It may hold the credentials of the kubelet. */
+const KUBECONFIG_MODE = 0o600;
+
+/** Reads the words behind `observe`. @throws StartError with all that is wrong */
+export function observeArguments(argv: readonly string[], { cwd }: { cwd: string }): ObserveArguments {
+  const wrong: string[] = [];
+  const rest: string[] = [];
+  let [pid, hostRoot]: [number | null, string | null] = [null, null];
+  let [show, json, folder] = [false, false, OWN_FOLDER];
+  const words = argv[0] === 'observe' ? argv.slice(1) : argv;
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] ?? '';
+    const [name = '', inline] = /^(--[^=]+)=(.*)$/s.exec(word)?.slice(1) ?? [word];
+    const value = (): string => inline ?? words[++i] ?? '';
+    if (word === '--show-kubelet' || word === '--show-kubelet=true') show = true;
+    else if (name === '--kubelet-pid') {
+      const given = value();
+      pid = /^[1-9]\d{0,6}$/.test(given) && Number(given) <= NUMBER_MAX ? Number(given) : null;
+      if (pid === null) wrong.push(`--kubelet-pid: ${JSON.stringify(given)} is not the number of a process`);
+    } else if (name === '--host-root') {
+      const given = value();
+      hostRoot = resolve(cwd, given).replace(/\/+$/, '');
+      if (given === '') wrong.push('--host-root: needs a folder');
+    } else if (name === '--observe-dir') {
+      const given = value();
+      folder = resolve(cwd, given);
+      if (given === '') wrong.push('--observe-dir: needs a folder');
+    } else if (name === '-o' || name === '--output') {
+      const given = value();
+      json = given === 'json';
+      if (given !== 'json' && given !== 'text') wrong.push(`-o: ${JSON.stringify(given)} is not a format; use text or json`);
+    } else rest.push(word);
+  }
+  const own = parseFlags(rest, { cwd });
+  wrong.push(...own.errors);
+  if (wrong.length > 0)
+    throw new StartError(
+      'the command line is not valid',
+      wrong.map((what) => ({ where: 'command line', what })),
+    );
+  return { own, pid, folder, hostRoot, show, json };
+}
+
+function optionsOf({ own, pid, hostRoot }: ObserveArguments, ctx: Pick<BootContext, 'env' | 'ending'>): FindOptions {
+  return { pid, hostRoot, own: own.given, env: ctx.env, clock: createClock(), signal: ctx.ending.signal };
+}
+
+/**
+ * The tree reads a kubeconfig, so one is written for it where the credentials are no file of the kubelet as they are. Nothing is renewed:
+ * files of the kubelet stay its own.
+ */
+async function withOwnFolder(found: FoundKubelet, { own, folder }: ObserveArguments): Promise<LoadedConfig> {
+  const { loaded, access } = found;
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  let kubeconfig = access.client?.path ?? '';
+  if (access.client !== null && !access.asFile) {
+    kubeconfig = join(folder, 'kubeconfig');
+    const fd = openOwnSync(kubeconfig, KUBECONFIG_MODE);
+    try {
+      writeSync(fd, kubeconfigOf(access.client));
+    } finally {
+      closeSync(fd);
+    }
+  }
+  const adminSocket = own.given.has('actorlet-admin-socket') ? loaded.flags.adminSocket : join(folder, 'actorlet.sock');
+  return {
+    ...loaded,
+    flags: { ...loaded.flags, kubeconfig, bootstrapKubeconfig: '', adminSocket },
+    config: { ...loaded.config, rotateCertificates: false },
+  };
+}
+
+/** In place of parseArguments and loadConfiguration. */
+export const findTheKubelet: Step = {
+  name: 'find the kubelet',
+  async run(ctx) {
+    const args = observeArguments(ctx.argv, { cwd: ctx.io.cwd });
+    const found = await findKubelet(optionsOf(args, ctx));
+    if (args.show) {
+      ctx.io.stdout.write(args.json ? jsonOf(found) : `${linesOf(found).join('\n')}\n`);
+      return { exit: EXIT.ok };
+    }
+    ctx.state.kubelet = found;
+    ctx.state.parsed = { given: new Map([...found.given, ...args.own.given]), errors: [], notices: [] };
+    ctx.state.loaded = { ...(await withOwnFolder(found, args)), errors: [], warnings: [] };
+    ctx.remarks.push(...linesOf(found).map((text) => ({ level: 'info' as const, text })));
+    return undefined;
+  },
+};
+
+/** @public A kubelet that starts with something else makes the observer begin anew; one that ends or restarts is named. */
+export const watchTheKubelet: Step = {
+  name: 'watch the kubelet',
+  run(ctx) {
+    const log = need(ctx, 'log');
+    const args = observeArguments(ctx.argv, { cwd: ctx.io.cwd });
+    const begun = need(ctx, 'kubelet');
+    ctx.cleanup.use(
+      watchKubelet({
+        found: begun,
+        clock: createClock(),
+        find: () => findKubelet(optionsOf(args, ctx)),
+        onChange(change) {
+          if (change.kind === 'unclear') log.warn({ why: change.why }, 'no kubelet is observed now');
+          else if (change.kind === 'ended') log.warn({ pid: change.pid }, 'the kubelet has ended; its next start is waited for');
+          else if (change.kind === 'restarted') log.info({ pid: change.pid }, 'the kubelet was started again, as before');
+          else {
+            log.warn({ pid: change.pid, changed: change.what }, 'the kubelet was started with something else; the observer begins anew');
+            ctx.state.again = true;
+            ctx.ending.abort(new Error('the kubelet was started with something else'));
+          }
+        },
+      }),
+    );
+    return undefined;
+  },
+};

@@ -1,0 +1,87 @@
+/** Notices that the kubelet ends, and what another start of it changes. /proc tells no news, so it is looked at in turns. */
+
+import { toV1beta1 } from '../../../machines/config/v1beta1.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import type { Clock } from '../../../ports/ports.ts';
+import type { FoundKubelet } from './found.ts';
+import { stillRuns } from './processes.ts';
+
+export type KubeletChange =
+  | { kind: 'ended'; pid: number }
+  /** Another process with the same flags, files and names. */
+  | { kind: 'restarted'; pid: number; found: FoundKubelet }
+  /** What it starts with is something else now: the tree has to be made anew. */
+  | { kind: 'changed'; pid: number; found: FoundKubelet; what: string[] }
+  /** Something else is there, and what it is cannot be told: said once for each reason. */
+  | { kind: 'unclear'; why: string };
+
+export interface WatchOptions {
+  found: FoundKubelet;
+  /** Finds it again. @throws while there is none */
+  find(): Promise<FoundKubelet>;
+  onChange(change: KubeletChange): void;
+  clock: Clock;
+  /** For tests; default: /proc. */
+  proc?: string;
+}
+
+/** One small file each time. */
+const LOOK_MS = 2_000;
+
+export function watchKubelet(o: WatchOptions): Disposable {
+  const proc = o.proc ?? '/proc';
+  let current = o.found;
+  let running = true;
+  let said = '';
+  let over = false;
+  let timer: unknown;
+
+  const look = async (): Promise<void> => {
+    if (running && (await stillRuns(proc, current.process))) return;
+    if (running) o.onChange({ kind: 'ended', pid: current.process.pid });
+    running = false;
+    let found: FoundKubelet;
+    try {
+      found = await o.find();
+    } catch (error) {
+      const why = messageOf(error);
+      if (why !== said && !over) o.onChange({ kind: 'unclear', why });
+      said = why;
+      return;
+    }
+    if (over) return;
+    const what = changesOf(current, found);
+    [current, running, said] = [found, true, ''];
+    const { pid } = found.process;
+    o.onChange(what.length === 0 ? { kind: 'restarted', pid, found } : { kind: 'changed', pid, found, what });
+  };
+  const again = (): void => {
+    if (over) return;
+    timer = o.clock.setTimeout(() => void look().then(again), LOOK_MS);
+  };
+  again();
+  return {
+    [Symbol.dispose]() {
+      over = true;
+      if (timer !== undefined) o.clock.clearTimeout(timer);
+    },
+  };
+}
+
+/** Names of flags and fields with another value, the node's name and the version. */
+function changesOf(before: FoundKubelet, after: FoundKubelet): string[] {
+  return [
+    ...(before.nodeName.value === after.nodeName.value ? [] : ['node name']),
+    ...[
+      ...differing(before.loaded.flags, after.loaded.flags),
+      ...differing(toV1beta1(before.loaded.config), toV1beta1(after.loaded.config)),
+    ].sort(),
+    ...(before.running?.version === after.running?.version ? [] : ['version']),
+  ];
+}
+
+function differing(a: object, b: object): string[] {
+  const [before, after] = [new Map<string, unknown>(Object.entries(a)), new Map<string, unknown>(Object.entries(b))];
+  const names = [...new Set([...before.keys(), ...after.keys()])];
+  return names.filter((name) => JSON.stringify(before.get(name)) !== JSON.stringify(after.get(name)));
+}
