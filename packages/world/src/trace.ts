@@ -47,6 +47,9 @@ export function traceText(e: SupervisionEvent): { who: string; what: string } {
         who: e.path,
         what: `exited ${e.incarnation} ${e.reason.kind}${e.reason.kind === 'error' ? ` ${e.reason.error.message}` : ''}`,
       };
+    case 'child.asleep':
+    case 'child.woken':
+      return { who: e.path, what: `${e.kind === 'child.asleep' ? 'asleep' : 'woken'} ${e.incarnation} in ${e.state}` };
     case 'child.restarting':
       return { who: e.path, what: `restarting in ${e.delayMs.toFixed(3)} (${e.restartsInWindow})` };
     case 'supervisor.escalated':

@@ -76,6 +76,12 @@ class Ring implements Recorder {
         this.#whats[row] = exitOf(e.reason);
         this.#details[row] = `incarnation ${e.incarnation}`;
         return;
+      case 'child.asleep':
+      case 'child.woken':
+        this.#paths[row] = e.path;
+        this.#whats[row] = e.state === '' ? `incarnation ${e.incarnation}` : `in ${e.state}`;
+        this.#details[row] = e.state === '' ? '' : `incarnation ${e.incarnation}`;
+        return;
       case 'child.restarting':
         this.#paths[row] = e.path;
         this.#whats[row] = `in ${Math.round(e.delayMs)} ms`;

@@ -71,15 +71,50 @@ export interface Policy {
 /** With everything that decides about its life filled in. */
 export type Complete<S extends SpecBase> = Omit<S, 'backoff'> & Policy;
 
+/**
+ * Passivation: an actor with nothing to do ends, and its name and its mailbox stay. A message, a question or a timer makes it
+ * again, from what it kept. For children of a dynamic supervisor.
+ */
+export interface Passivation {
+  /** It sleeps after so long without a step, at most twice as long. */
+  afterMs: number;
+  /**
+   * A timer of a sleeper came due. Answers when the next one is due (monotonic ms), where a look at the record is enough; null: it is
+   * woken. Absent: each timer wakes it. `ctx` is that of its dynamic supervisor. When it throws, the actor is woken.
+   */
+  look?(kept: unknown, ctx: ActorCtx): number | null;
+}
+
+/** What the logic of an incarnation begins with, and what the next one needs of it. */
+export interface Started {
+  logic: AnyActorLogic & Ready;
+  input?: unknown;
+  /**
+   * What it keeps while it sleeps: plain data, no closure and no actor. Null: it has work, and stays awake. Timers of its machine
+   * are no part of it: the supervision wakes it when the first is due.
+   */
+  keep?(snapshot: unknown): object | null;
+}
+
+/** What a woken incarnation begins with. */
+export interface Woken {
+  /** As `keep` gave it. */
+  kept: unknown;
+  /** Monotonic ms at which the first of its timers is due, or was; null: it had none. */
+  dueAtMonoMs: number | null;
+}
+
 /** A leaf: its own xstate root. */
 export interface ActorSpec<E extends Message = Message> extends SpecBase {
   type: 'actor';
   mailbox?: MailboxSpec<E>;
   /**
    * Gives the logic of a fresh incarnation. May throw: that counts as a crash. The supervision wraps the logic in
-   * `supervisable`, starts it with the node's clock and connects the mailbox.
+   * `supervisable`, starts it with the node's clock and connects the mailbox. `woken`: it slept, and goes on where it stood.
    */
-  start(ctx: ActorCtx<E>): { logic: AnyActorLogic & Ready; input?: unknown };
+  start(ctx: ActorCtx<E>, woken?: Woken): Started;
+  /** It sleeps while nothing happens, if its incarnations say what to keep. Absent: it never sleeps. */
+  passivate?: Passivation;
   /** Waits for this before starting the next sibling. Default: ready at once. */
   ready?: { when(snapshot: unknown): boolean; timeoutMs: number };
   /** Event sent for an orderly stop; the actor should end by itself. Without it the actor is stopped at once. */

@@ -91,6 +91,8 @@ function visitActor(spec: ActorSpec<any>, check: RunCheck): void {
   check('mailbox', validMailbox, spec.mailbox);
   check('ready', validReady, spec.ready);
   check('poisonMax', validCount, spec.poisonMax);
+  // Nothing else has a mailbox that makes an actor again.
+  check('passivate', (v) => (v === undefined ? null : 'only children of a dynamic supervisor sleep'), spec.passivate);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the event type does not matter for validation.

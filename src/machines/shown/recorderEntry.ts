@@ -11,6 +11,8 @@ export interface RecorderEntry {
     | 'child.started'
     | 'child.exited'
     | 'child.restarting'
+    | 'child.asleep'
+    | 'child.woken'
     | 'supervisor.escalated'
     | 'quarantined'
     | 'dead-letter'

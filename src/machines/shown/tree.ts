@@ -51,14 +51,15 @@ function describe(actor: ActorView, lead: string, { narrow = false, podNames }: 
   const last = actor.path.slice(actor.path.lastIndexOf('/') + 1);
   const name = podNames?.get(last) ?? last;
   const running = actor.lifecycle === 'running';
+  const asleep = actor.lifecycle === 'asleep';
   const why = [actor.reason, actor.message].filter((s) => s !== '').join(': ');
   // The last error explains a state that is not the usual one; on a healthy actor it is history and `why` wins.
-  const shown = running ? why : (actor.lastError ?? why);
+  const shown = running || asleep ? why : (actor.lastError ?? why);
   const state = running && actor.state !== '' ? actor.state : actor.lifecycle + (actor.state === '' ? '' : ` (${actor.state})`);
   return {
     name: lead + printable(name),
     state: cutLine(state, narrow ? NARROW_STATE_CHARS : 0),
-    age: shortDuration(actor.ageMs),
+    age: shortDuration(actor.asleepMs ?? actor.ageMs),
     mail: actor.mailbox === undefined ? '-' : `${actor.mailbox.depth}${actor.mailbox.suspended ? '!' : ''}`,
     restarts: String(actor.restarts),
     why: printable(shown),

@@ -3,7 +3,7 @@ import { nearestName } from '../text/nearest.ts';
 export interface ActorView {
   path: string;
   type: 'actor' | 'supervisor' | 'dynamic';
-  /** Supervision state: starting, running, restarting, stopping, stopped, failed, parked, quarantined. */
+  /** Supervision state: starting, running, asleep, restarting, stopping, stopped, failed, parked, quarantined. */
   lifecycle: string;
   /** The statechart's state value, e.g. `syncing.pulling`; '' for actors that are no machine. */
   state: string;
@@ -12,11 +12,18 @@ export interface ActorView {
   message: string;
   /** Milliseconds in the present state (statechart) or lifecycle. */
   ageMs: number;
+  /** Milliseconds that it has slept, where it sleeps: `state` and what is said of it are those that it goes on with. */
+  asleepMs?: number;
   incarnation: number;
   restarts: number;
   mailbox?: { depth: number; depthMax: number; oldestAgeMs: number; coalesced: number; dropped: number; suspended: boolean };
   lastError?: string;
   children: readonly ActorView[];
+}
+
+/** It runs, or would at once if anything came: what is shown of it holds. */
+export function isUp({ lifecycle }: Pick<ActorView, 'lifecycle'>): boolean {
+  return lifecycle === 'running' || lifecycle === 'asleep';
 }
 
 /** The actor at `path`, or undefined. */

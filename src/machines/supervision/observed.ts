@@ -13,7 +13,7 @@ export interface DeadLetter {
 }
 
 export interface Registry {
-  /** `delivered`: in the mailbox of a live actor. `queued`: in the mailbox of one that is restarting. `dead`: a dead letter. */
+  /** `delivered`: in the mailbox of a live actor, or of one that sleeps. `queued`: in the mailbox of one that is restarting. `dead`: a dead letter. */
   send<E extends Message>(to: Address<E>, event: E): SendResult;
   /** Never rejects. */
   ask<E extends Message, R>(
@@ -37,6 +37,10 @@ export interface ActorState extends ActorView {
 export type SupervisionEvent =
   | { kind: 'child.started'; atMs: number; path: string; incarnation: number }
   | { kind: 'child.exited'; atMs: number; path: string; incarnation: number; reason: ExitReason }
+  /** Ended for now, with nothing to do: its next incarnation goes on in `state`. No exit. */
+  | { kind: 'child.asleep'; atMs: number; path: string; incarnation: number; state: string }
+  /** Made again in `state` from what it kept. No restart. */
+  | { kind: 'child.woken'; atMs: number; path: string; incarnation: number; state: string }
   | { kind: 'child.restarting'; atMs: number; path: string; delayMs: number; restartsInWindow: number }
   | { kind: 'supervisor.escalated'; atMs: number; path: string; error: string }
   | { kind: 'quarantined'; atMs: number; path: string; error: string }

@@ -20,11 +20,19 @@ interface ActorInternals {
   logic: { config?: unknown; start?: unknown; transition(snapshot: unknown, event: { type: string }, scope: { self: unknown }): unknown };
 }
 
+/** The actors of one system that are alive. */
+export interface Alive {
+  /** The root included. */
+  count(): number;
+  /** Whether one below the root is no machine: a promise, a callback or a stream is work, and no snapshot holds it. */
+  working(): boolean;
+}
+
 /**
- * Call between `createActor` and `start`. Answers how many actors of that system are alive, the root included. `around`:
- * runs each step of the system, also what a promise that has settled leads to, which nothing else sees begin.
+ * Call between `createActor` and `start`. `around`: runs each step of the system, also what a promise that has settled leads to, which
+ * nothing else sees begin.
  */
-export function supervisable(root: AnyActorRef, around: (step: () => void) => void): () => number {
+export function supervisable(root: AnyActorRef, around: (step: () => void) => void): Alive {
   const system = root.system as unknown as SystemInternals;
   if (typeof system._register !== 'function' || typeof system._unregister !== 'function' || typeof system._relay !== 'function') {
     throw new Error('this version of xstate has no actor system hooks; orphans of crashed actors could not be stopped');
@@ -45,7 +53,17 @@ export function supervisable(root: AnyActorRef, around: (step: () => void) => vo
     // After an orderly end nothing is left here: a machine stops its children before it unregisters.
     for (const other of alive) if (other._parent === ref) other._stop();
   };
-  return () => alive.size;
+  return {
+    count: () => alive.size,
+    working: () => {
+      for (const ref of alive) if (ref._parent !== undefined && !isMachine(ref.logic)) return true;
+      return false;
+    },
+  };
+}
+
+function isMachine(logic: object): boolean {
+  return 'root' in logic;
 }
 
 /** Runs the dispose function of a callback or observable actor that threw; xstate runs it on stop only. */

@@ -127,10 +127,10 @@ describe('a system', () => {
     actor.subscribe({ error: () => {} });
     actor.start();
     actor.send({ type: 'go' });
-    expect(alive()).toBe(3);
+    expect(alive.count()).toBe(3);
     actor.send({ type: 'hint' });
     expect(actor.getSnapshot().status).toBe('error');
-    expect([alive(), disposed]).toEqual([0, 1]);
+    expect([alive.count(), disposed]).toEqual([0, 1]);
   });
 
   it('relays what a promise that settled leads to', async () => {

@@ -74,11 +74,11 @@ export class AllActors implements Disposable {
   }
 
   #supervision(e: SupervisionEvent): void {
-    if (e.kind === 'child.started') {
+    if (e.kind === 'child.started' || e.kind === 'child.woken') {
       this.#incarnations.set(e.path, e.incarnation);
       this.#due.add(e.path);
       this.#later();
-    } else if (e.kind === 'child.exited') {
+    } else if (e.kind === 'child.exited' || e.kind === 'child.asleep') {
       this.#taps.get(e.path)?.[Symbol.dispose]();
       this.#taps.delete(e.path);
       for (const known of [...this.#known.values()]) if (known.path === e.path) this.#stop(known);

@@ -74,7 +74,10 @@ interface Changes {
   pods: { changed: PodRow[]; gone: string[] };
 }
 /** After these one actor is another, or gone. */
-const OF_ONE_ACTOR: ReadonlySet<RecorderEntry['kind']> = new Set(['transition', 'child.started', 'child.exited', 'child.restarting']);
+const OF_ONE_ACTOR: ReadonlySet<RecorderEntry['kind']> = new Set([
+  ...(['transition', 'child.started', 'child.exited', 'child.restarting'] as const),
+  ...(['child.asleep', 'child.woken'] as const),
+]);
 /** After all else, who is there may be others. */
 const LEAVES_THE_TREE: ReadonlySet<RecorderEntry['kind']> = new Set([...OF_ONE_ACTOR, 'message', 'dead-letter', 'note']);
 

@@ -139,6 +139,8 @@ export const KIND_WORDS: Readonly<Record<string, string>> = {
   'child.started': 'started',
   'child.exited': 'ended',
   'child.restarting': 'restart',
+  'child.asleep': 'asleep',
+  'child.woken': 'woken',
   'supervisor.escalated': 'gave up',
   quarantined: 'quarantine',
   'dead-letter': 'dead letter',

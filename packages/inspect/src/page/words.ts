@@ -38,6 +38,7 @@ export function toneOf(a: Pick<ActorRow, 'ok' | 'lifecycle' | 'lost'>): Tone {
   if (!a.ok) return a.lifecycle === 'restarting' || a.lifecycle === 'running' ? 'warn' : 'bad';
   switch (a.lifecycle) {
     case 'running':
+    case 'asleep':
       return 'ok';
     case 'starting':
     case 'stopping':

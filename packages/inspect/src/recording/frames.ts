@@ -82,6 +82,8 @@ export const ENTRY_KINDS = [
   'transition',
   'message',
   'dead-letter',
+  'child.asleep',
+  'child.woken',
 ] as const;
 
 export const ACTOR_TYPES = ['actor', 'supervisor', 'dynamic'] as const;

@@ -5,6 +5,7 @@ import { isRefused, isWanted, type PodRecord, podsView } from '../../../machines
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import type { WorkerPhase } from '../../../machines/pods/workers/messages.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
+import { isUp } from '../../../machines/supervision/actorState.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorState, Registry } from '../../supervision/types.ts';
 
@@ -150,7 +151,9 @@ const IN_PLACE: ReadonlySet<string> = new Set(['mounted', 'stale', 'uncertain', 
 // ---- the tree ------------------------------------------------------------------------------------------------------
 
 interface Sum {
+  /** Sleepers too: they have no place in memory, and are there. */
   running: number;
+  asleep: number;
   total: number;
   oldestMs: number | null;
 }
@@ -160,7 +163,12 @@ interface Sum {
  * series (`.../workers/*`): a series per pod would never stop growing.
  */
 function addTreeMetrics(metrics: Metrics, o: { registry: Registry; state(): ActorState }): void {
-  const running = metrics.gauge('actorlet_actors_running', 'Actors of this path that run.', ['path']);
+  const running = metrics.gauge('actorlet_actors_running', 'Actors of this path that run or sleep.', ['path']);
+  const asleep = metrics.gauge(
+    'actorlet_actors_asleep',
+    'Actors of this path that sleep: nothing happens to them, and what comes wakes them.',
+    ['path'],
+  );
   const total = metrics.gauge('actorlet_actors', 'Actors of this path.', ['path']);
   const age = metrics.gauge('actorlet_mailbox_oldest_age_seconds', 'How long the oldest waiting message has waited.', ['path']);
   const letters = metrics.counter('actorlet_dead_letters_total', 'Messages that reached nobody.', ['reason']);
@@ -170,12 +178,14 @@ function addTreeMetrics(metrics: Metrics, o: { registry: Registry; state(): Acto
     const sums = sumTree(o.state());
     for (const [path, s] of sums) {
       running.set(s.running, { path });
+      asleep.set(s.asleep, { path });
       total.set(s.total, { path });
       if (s.oldestMs !== null) age.set(s.oldestMs / 1000, { path });
     }
     for (const path of shown) {
       if (sums.has(path)) continue;
       running.set(0, { path });
+      asleep.set(0, { path });
       total.set(0, { path });
       age.remove({ path });
     }
@@ -191,9 +201,10 @@ function addTreeMetrics(metrics: Metrics, o: { registry: Registry; state(): Acto
 function sumTree(root: ActorState): Map<string, Sum> {
   const sums = new Map<string, Sum>();
   const visit = (actor: ActorState, path: string) => {
-    const s = sums.get(path) ?? { running: 0, total: 0, oldestMs: null };
+    const s = sums.get(path) ?? { running: 0, asleep: 0, total: 0, oldestMs: null };
     s.total++;
-    if (actor.lifecycle === 'running') s.running++;
+    if (isUp(actor)) s.running++;
+    if (actor.lifecycle === 'asleep') s.asleep++;
     if (actor.mailbox !== undefined) s.oldestMs = Math.max(s.oldestMs ?? 0, actor.mailbox.oldestAgeMs);
     sums.set(path, s);
     for (const child of actor.children) {

@@ -81,6 +81,10 @@ export class Mailbox<E extends Message> implements Runnable {
   get depthMax(): number {
     return this.#lanes.depthMax;
   }
+  /** A message waits for its turn; what is held for a child that is away does not count. */
+  get hasReady(): boolean {
+    return this.#lanes.hasReady;
+  }
   get suspended(): boolean {
     return this.#suspended;
   }

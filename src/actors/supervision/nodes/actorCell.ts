@@ -3,16 +3,17 @@
  * throws is caught here and becomes the reason of the exit.
  */
 import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
-import type { Address, Message, ViewKey } from '../../../machines/supervision/address.ts';
+import type { Message } from '../../../machines/supervision/address.ts';
 import { noting } from '../../../machines/xstate/inside.ts';
-import { supervisable } from '../../../machines/xstate/supervisable.ts';
+import { type Alive, supervisable } from '../../../machines/xstate/supervisable.ts';
 import { dottedState, reasonOf } from '../../../machines/xstate/words.ts';
-import type { Logger, Ports } from '../../../ports/ports.ts';
 import { NotReadyError, toError } from '../errors.ts';
 import type { PendingAsk } from '../mailbox/ask.ts';
-import { ScopedRegistry } from '../registry.ts';
 import type { TreeServices } from '../services.ts';
-import type { ActorCtx, ActorSpec, Complete, ExitReason, Registry } from '../types.ts';
+import { Due, type Timers } from '../sleep/due.ts';
+import type { Slept } from '../sleep/slept.ts';
+import type { ActorSpec, Complete, ExitReason, Started } from '../types.ts';
+import { ActorContext } from './actorContext.ts';
 import { eventName } from './snapshots.ts';
 
 /** The supervisor of the incarnation. Called synchronously, possibly inside `start`, `deliver` or a timer; must not throw. */
@@ -30,6 +31,8 @@ export interface CellIdentity {
   subject?: string;
 }
 
+type XstateClock = NonNullable<NonNullable<Parameters<typeof createActor>[1]>['clock']>;
+
 interface SnapshotLike {
   status: string;
   value?: unknown;
@@ -46,7 +49,7 @@ export class ActorCell<E extends Message> {
   readonly #spec: Complete<ActorSpec<E>>;
   readonly #host: CellHost;
   #actor: AnyActorRef | null = null;
-  #alive: () => number = () => 0;
+  #alive: Alive | null = null;
   #abort: AbortController | null = null;
   #ready = false;
   #stopping = false;
@@ -59,6 +62,11 @@ export class ActorCell<E extends Message> {
   #event = '';
   #inside = false;
   #asks: Set<PendingAsk> | null = null;
+  /** Times of its machine's timers; null: it never sleeps. */
+  readonly #due: Due | null;
+  #keep: Started['keep'];
+  /** Steps taken so far: whether it rests is seen by them, without a look at the clock. */
+  steps = 0;
 
   constructor(identity: CellIdentity, spec: Complete<ActorSpec<E>>, env: { services: TreeServices; host: CellHost }) {
     this.identity = identity;
@@ -66,6 +74,7 @@ export class ActorCell<E extends Message> {
     this.#services = env.services;
     this.#host = env.host;
     this.sinceMonoMs = env.services.ports.clock.monoMs();
+    this.#due = spec.passivate === undefined ? null : new Due();
   }
 
   get path(): string {
@@ -85,7 +94,7 @@ export class ActorCell<E extends Message> {
   }
   /** xstate actors alive in this incarnation's system; 0 after its end. */
   get aliveActors(): number {
-    return this.#alive();
+    return this.#alive?.count() ?? 0;
   }
   get signal(): AbortSignal {
     // Made on demand: most idle actors never look at it.
@@ -94,12 +103,14 @@ export class ActorCell<E extends Message> {
     return this.#abort.signal;
   }
 
-  start(): void {
-    const { path, incarnation } = this.identity;
+  /** `slept`: what the incarnation before left when it fell asleep. */
+  start(slept?: Slept): void {
+    const { path } = this.identity;
     const { ports, observers } = this.#services;
-    if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
+    this.#begins(slept);
     try {
-      const { logic, input } = this.#spec.start(new Context(this, this.#services));
+      const { logic, input, keep } = this.#spec.start(new ActorContext(this, this.#services), slept);
+      this.#keep = keep;
       const noted = noting(logic, (type) => {
         this.#event = type;
         this.#services.scheduler.took(type);
@@ -126,6 +137,54 @@ export class ActorCell<E extends Message> {
       this.#timer = null;
       this.#forceStop({ kind: 'error', error: new NotReadyError(path, ready.timeoutMs) });
     }, ready.timeoutMs);
+  }
+
+  /** In the state that it slept in, as if it had never left it. */
+  #begins(slept: Slept | undefined): void {
+    const { ports, observers } = this.#services;
+    const { path, incarnation } = this.identity;
+    if (slept !== undefined) {
+      this.#state = slept.state;
+      this.sinceMonoMs = slept.sinceMonoMs;
+    }
+    if (!observers.any) return;
+    const atMs = ports.clock.wallMs();
+    if (slept === undefined) observers.emit({ kind: 'child.started', atMs, path, incarnation });
+    else observers.emit({ kind: 'child.woken', atMs, path, incarnation, state: slept.state });
+  }
+
+  /**
+   * Ends it for now, without an exit, and gives what is left of it. Null: it has something to do, and stays. Work is a question that it
+   * has not answered, a promise or a callback that it invoked, and whatever its own `keep` calls so.
+   */
+  sleep(): Slept | null {
+    const actor = this.#actor;
+    if (actor === null || this.#keep === undefined || !this.#ready || this.#stopping || this.#inside) return null;
+    if ((this.#asks?.size ?? 0) > 0 || this.#alive?.working() === true) return null;
+    const snapshot: SnapshotLike = actor.getSnapshot();
+    const kept = snapshot.status === 'active' ? this.#keep(snapshot) : null;
+    if (kept === null) return null;
+    const { reason, message } = reasonOf(snapshot, actor);
+    const state = this.#state;
+    const { sinceMonoMs, note } = this;
+    const slept: Slept = {
+      kept,
+      dueAtMonoMs: this.#due?.first ?? null,
+      state,
+      reason: reason === '' ? note : reason,
+      message,
+      sinceMonoMs,
+    };
+    const { ports, observers } = this.#services;
+    const { path, incarnation } = this.identity;
+    this.ended = { kind: 'shutdown' };
+    this.#actor = null;
+    this.#value = undefined;
+    actor.stop();
+    this.#abort?.abort(new Error(`${path} incarnation ${incarnation} fell asleep`));
+    if (observers.any) observers.emit({ kind: 'child.asleep', atMs: ports.clock.wallMs(), path, incarnation, state });
+    observers.touch(path);
+    return slept;
   }
 
   /** Handles one event synchronously. Afterwards `ended` tells whether it was the last. */
@@ -264,6 +323,7 @@ export class ActorCell<E extends Message> {
     const { scheduler, around } = this.#services;
     const { path, subject } = this.identity;
     this.#inside = true;
+    this.steps += 1;
     try {
       if (subject !== undefined) around(subject, () => scheduler.stamped(path, step));
       else if (scheduler.heartbeat.running === path) step();
@@ -274,66 +334,13 @@ export class ActorCell<E extends Message> {
   }
 
   /** xstate's timers run under the heartbeat, so that a stall names the actor whose `after` it was. */
-  #xstateClock(): { setTimeout(fn: () => void, ms: number): number; clearTimeout(id: number): void } {
-    const { ports } = this.#services;
-    return {
-      // xstate treats the id as opaque but types it as a number.
-      setTimeout: (fn, ms) => ports.clock.setTimeout(() => this.#stamped(fn), ms) as number,
-      clearTimeout: (id) => ports.clock.clearTimeout(id),
+  #xstateClock(): XstateClock {
+    const { clock } = this.#services.ports;
+    const own: Timers = {
+      setTimeout: (fn, ms) => clock.setTimeout(() => this.#stamped(fn), ms),
+      clearTimeout: (id) => clock.clearTimeout(id),
     };
-  }
-}
-
-class Context<E extends Message> implements ActorCtx<E> {
-  readonly #cell: ActorCell<E>;
-  readonly #services: TreeServices;
-  #registry: Registry | null = null;
-  #log: Logger | null = null;
-
-  constructor(cell: ActorCell<E>, services: TreeServices) {
-    this.#cell = cell;
-    this.#services = services;
-  }
-  get path(): string {
-    return this.#cell.identity.path;
-  }
-  get id(): string {
-    return this.#cell.identity.id;
-  }
-  get incarnation(): number {
-    return this.#cell.identity.incarnation;
-  }
-  get self(): Address<E> {
-    return { path: this.path };
-  }
-  get ports(): Ports {
-    return this.#services.ports;
-  }
-  get registry(): Registry {
-    this.#registry ??= new ScopedRegistry(this.#services.registry, this.#cell);
-    return this.#registry;
-  }
-  get log(): Logger {
-    this.#log ??= this.#services.ports.log.child({ actor: this.path });
-    return this.#log;
-  }
-  get signal(): AbortSignal {
-    return this.#cell.signal;
-  }
-  publish<T>(key: ViewKey<T>, value: T): void {
-    if (this.#cell.stale) return;
-    this.#services.registry.publish(key, value);
-    this.#recheck();
-  }
-  note(reason: string): void {
-    if (this.#cell.stale) return;
-    this.#cell.note = reason;
-    this.#services.observers.touch(this.path);
-    this.#recheck();
-  }
-  /** Actors without snapshots of their own (callbacks) show by a note or a view that they are ready. */
-  #recheck(): void {
-    if (this.#cell.isReady) return;
-    this.#services.scheduler.post(this.path, () => this.#cell.checkReady());
+    // xstate treats the id as opaque but types it as a number.
+    return (this.#due?.watching(own, () => clock.monoMs()) ?? own) as XstateClock;
   }
 }

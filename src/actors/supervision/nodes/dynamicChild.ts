@@ -1,11 +1,16 @@
-/** One child of a dynamic supervisor: its specification, its present incarnation if any, and what is remembered of it. */
+/**
+ * One child of a dynamic supervisor: its specification, its present incarnation if any, and what is remembered of it. One that sleeps
+ * has no incarnation, and is made again like one that crashed, with what it kept.
+ */
 import type { AnyActorRef } from 'xstate';
 import type { Message } from '../../../machines/supervision/address.ts';
 import { addCrashes, NO_HISTORY, type RestartHistory } from '../../../machines/supervision/restartPolicy.ts';
 import type { Item } from '../mailbox/item.ts';
 import type { Mailbox } from '../mailbox/mailbox.ts';
 import type { TreeServices } from '../services.ts';
-import type { ActorSpec, ActorState, Complete, ExitReason } from '../types.ts';
+import type { Slept } from '../sleep/slept.ts';
+import type { OnWheel } from '../sleep/wheel.ts';
+import type { ActorCtx, ActorSpec, ActorState, Complete, ExitReason } from '../types.ts';
 import { ActorCell, type CellHost } from './actorCell.ts';
 import { type ActorEnd, Life } from './life.ts';
 
@@ -23,13 +28,17 @@ export interface ChildEnv<E extends Message> {
 }
 
 /** Its id is its key. */
-export class Child<E extends Message> extends Life implements CellHost {
+export class Child<E extends Message> extends Life implements CellHost, OnWheel {
   readonly spec: Complete<ActorSpec<E>>;
   history: RestartHistory = NO_HISTORY;
   /** Why it is quarantined; null when it is not. */
   quarantine: string | null = null;
   stopping = false;
   lastExit: ExitReason | null = null;
+  slot: number | null = null;
+  #slept: Slept | null = null;
+  /** Steps of its incarnation when it was last looked at. */
+  #steps = 0;
   readonly #env: ChildEnv<E>;
   #cell: ActorCell<E> | null = null;
   #timer: unknown = null;
@@ -52,17 +61,60 @@ export class Child<E extends Message> extends Life implements CellHost {
     return this.#cell?.aliveActors ?? 0;
   }
 
+  get isAsleep(): boolean {
+    return this.#slept !== null;
+  }
+
   start(): void {
+    this.#begin();
+  }
+
+  /** Goes on where it fell asleep. Its crashes count on, and it has not restarted. */
+  wake(): void {
+    if (this.#slept !== null) this.#begin(this.#slept);
+  }
+
+  #begin(slept?: Slept): void {
+    this.#slept = null;
     this.begins(this.incarnation + 1);
-    this.history = { ...this.history, startedAtMs: this.sinceMonoMs };
+    if (slept === undefined) this.history = { ...this.history, startedAtMs: this.sinceMonoMs };
+    this.#steps = 0;
     const { path, id, incarnation, services } = this;
     const { subject } = this.#env;
     const identity = { path, id, incarnation, ...(subject === undefined ? {} : { subject }) };
     const cell = new ActorCell<E>(identity, this.spec, { services, host: this });
     this.#cell = cell;
-    cell.start();
+    cell.start(slept);
     if (this.#cell !== cell) return;
     this.#env.onUp(this);
+  }
+
+  /** It rested since the last look, and there is nothing to do: it sleeps from now on. */
+  rests(): boolean {
+    const cell = this.#cell;
+    if (cell === null || this.stopping) return false;
+    const { steps } = cell;
+    const rested = steps === this.#steps;
+    this.#steps = steps;
+    if (!rested) return false;
+    this.#slept = cell.sleep();
+    if (this.#slept === null) return false;
+    this.#cell = null;
+    this.sinceMonoMs = this.nowMonoMs();
+    return true;
+  }
+
+  /** When its first timer is due, while it sleeps; null: it has none. */
+  get dueAtMonoMs(): number | null {
+    return this.#slept?.dueAtMonoMs ?? null;
+  }
+
+  /** A timer came due. Answers when the next one is, if it sleeps on; null: it is to be woken. */
+  look(ctx: ActorCtx): number | null {
+    const slept = this.#slept;
+    const next = slept === null ? null : (this.spec.passivate?.look?.(slept.kept, ctx) ?? null);
+    if (slept !== null && next !== null) this.#slept = { ...slept, dueAtMonoMs: next };
+    return next;
   }
 
   startLater(delayMs: number): void {
@@ -98,6 +150,20 @@ export class Child<E extends Message> extends Life implements CellHost {
     return wasUp;
   }
 
+  /** What a sleeper kept dies with it: it is made again as after a crash. */
+  killAsleep(by: string): void {
+    if (this.#slept === null) return;
+    this.#slept = null;
+    const { observers, ports } = this.services;
+    const { path, incarnation } = this;
+    const reason: ExitReason = { kind: 'killed', by };
+    this.lastExit = reason;
+    this.ends(reason, { orderly: false, log: true });
+    if (observers.any) observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
+    this.#env.onEnd(this, { reason, orderly: false });
+    observers.touch(path);
+  }
+
   deliver(item: Item<E>): void {
     this.#cell?.deliver(item.event, item.ask);
   }
@@ -126,6 +192,7 @@ export class Child<E extends Message> extends Life implements CellHost {
   }
 
   state(): ActorState {
+    if (this.#slept !== null) return this.#asleepRow(this.#slept);
     const lifecycle = this.quarantine !== null ? 'quarantined' : this.stopping ? 'stopping' : this.isUp ? 'running' : 'restarting';
     const state = this.cellRow(this.#cell, { lifecycle, restarts: this.#restarts });
     if (this.quarantine !== null) {
@@ -133,5 +200,11 @@ export class Child<E extends Message> extends Life implements CellHost {
       state.message = this.quarantine;
     }
     return state;
+  }
+
+  #asleepRow({ state, reason, message, sinceMonoMs }: Slept): ActorState {
+    const shown = { lifecycle: 'asleep', state, reason, message, restarts: this.#restarts, children: [] };
+    const row = this.row({ type: 'actor', ...shown }, { sinceMonoMs });
+    return { ...row, asleepMs: Math.max(0, this.nowMonoMs() - this.sinceMonoMs) };
   }
 }

@@ -11,6 +11,7 @@ import type { Item } from '../mailbox/item.ts';
 import { Mailbox } from '../mailbox/mailbox.ts';
 import { complete } from '../policy.ts';
 import type { TreeServices } from '../services.ts';
+import { Sleepers } from '../sleep/sleepers.ts';
 import type { ActorState, Complete, DynamicSpec, ExitReason } from '../types.ts';
 import { Child } from './dynamicChild.ts';
 import { DynamicIncarnation } from './dynamicIncarnation.ts';
@@ -31,6 +32,7 @@ export class DynamicNode<E extends Message> extends BranchLife {
   #quarantined = 0;
   readonly #tombstones = new Map<string, number>();
   #floor = 0;
+  readonly #sleepers: Sleepers<Child<E>>;
   #present: DynamicIncarnation<E> | null = null;
   #stopping = false;
   #current: Item<E> | null = null;
@@ -41,6 +43,7 @@ export class DynamicNode<E extends Message> extends BranchLife {
     this.#mailbox = new Mailbox(path, spec.mailbox, { services: env.services, consumer: this });
     env.services.registry.add(this.#mailbox, { dynamic: true });
     env.services.metrics.track(this.#mailbox);
+    this.#sleepers = new Sleepers(path, env.services, { ctx: () => this.#present, hasMail: () => this.#mailbox.hasReady });
   }
 
   // ---- as a child of its supervisor ------------------------------------------------------------------------------
@@ -129,6 +132,13 @@ export class DynamicNode<E extends Message> extends BranchLife {
       this.#mailbox.refuse(item, 'quarantined');
       return;
     }
+    if (child.isAsleep && !child.stopping) {
+      this.#sleepers.wake(child);
+      if (!child.isUp) {
+        this.#afterFailedStart(child, item);
+        return;
+      }
+    }
     if (!child.isUp || child.stopping) {
       this.#mailbox.hold(key, item);
       return;
@@ -156,7 +166,7 @@ export class DynamicNode<E extends Message> extends BranchLife {
         metricPath: this.path,
         subject: this.services.subjectOf(item.event) ?? undefined,
         onEnd: (ended, end) => this.#onActorEnd(ended, end),
-        onUp: (up) => this.#mailbox.unhold(up.id),
+        onUp: (up) => this.#onUp(up),
         onOver: (over, error) => this.#quarantine(over, error),
       });
       this.#children.set(key, child);
@@ -172,6 +182,11 @@ export class DynamicNode<E extends Message> extends BranchLife {
       this.#mailbox.refuse(item, 'stopped');
     }
     return undefined;
+  }
+
+  #onUp(child: Child<E>): void {
+    this.#sleepers.watch(child);
+    this.#mailbox.unhold(child.id);
   }
 
   /** The child ended inside its own start: its first message waits for the restart, if there will be one. */
@@ -238,6 +253,7 @@ export class DynamicNode<E extends Message> extends BranchLife {
 
   #forget(child: Child<E>): void {
     child.cancel();
+    this.#sleepers.forget(child);
     if (this.#children.get(child.id) === child) {
       this.#children.delete(child.id);
       if (child.quarantine !== null) this.#quarantined -= 1;
@@ -315,11 +331,13 @@ export class DynamicNode<E extends Message> extends BranchLife {
   override killPath(path: string, by: string): boolean {
     if (path === this.path) return super.killPath(path, by);
     const child = this.#children.get(path.slice(this.path.length + 1));
-    if (child === undefined || !child.isUp) return false;
+    if (child === undefined || !(child.isUp || child.isAsleep)) return false;
     const { incarnation } = child;
     // A second kill before the first has taken effect means the same incarnation, and not the restart that follows it.
     this.services.scheduler.post(path, () => {
-      if (child.isUp && child.incarnation === incarnation) child.kill({ kind: 'killed', by });
+      if (child.incarnation !== incarnation) return;
+      if (child.isUp) child.kill({ kind: 'killed', by });
+      else child.killAsleep(by);
     });
     return true;
   }

@@ -7,6 +7,7 @@ import { isRefused, isWanted, LIFE_STATES, type PodRecord, podManagerAddr } from
 import { manifestOf } from '../../pods/podConfig/messages.ts';
 import { workersAddr } from '../../pods/workers/messages.ts';
 import { criAddr } from '../../runtime/cri/messages.ts';
+import { isUp } from '../../supervision/actorState.ts';
 import { clockTime, shortDuration } from '../../text/duration.ts';
 import { printable } from '../../text/table.ts';
 import type { Explanation } from '../answers.ts';
@@ -181,7 +182,10 @@ function workerLines(uid: string, record: PodRecord, i: WhyInput): string[] {
   } else {
     lines.push(`  none yet: ${noWorker(i)}`);
   }
-  if (actor !== undefined && actor.lifecycle !== 'running') {
+  if (actor?.asleepMs !== undefined) {
+    lines.push(`  asleep for ${shortDuration(actor.asleepMs)}: it has nothing to do, and what comes wakes it`);
+  }
+  if (actor !== undefined && !isUp(actor)) {
     const more = actor.lifecycle === 'quarantined' ? ', until its specification changes' : '';
     lines.push(`  ${actor.path} is ${actor.lifecycle}${more}${actor.lastError === undefined ? '' : `: ${actor.lastError}`}`);
   }

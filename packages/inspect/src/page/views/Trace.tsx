@@ -9,7 +9,7 @@ const SHOWN_MAX = 300;
 const GROUPS: readonly [string, readonly string[]][] = [
   ['states', ['transition']],
   ['messages', ['message']],
-  ['starts and ends', ['child.started', 'child.exited', 'child.restarting']],
+  ['starts and ends', ['child.started', 'child.exited', 'child.restarting', 'child.asleep', 'child.woken']],
   ['trouble', ['supervisor.escalated', 'quarantined', 'dead-letter', 'note']],
 ];
 

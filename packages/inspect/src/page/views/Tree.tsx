@@ -105,7 +105,8 @@ function TreeLine(o: {
 }) {
   const { row, depth, children, open } = o.line;
   const depthMail = row.mail?.depth ?? 0;
-  const said = row.lifecycle === 'running' && row.state !== '' ? row.state : row.lifecycle;
+  const isUp = row.lifecycle === 'running' || row.lifecycle === 'asleep';
+  const said = isUp && row.state !== '' ? row.state : row.lifecycle;
   return (
     <div
       role="treeitem"

@@ -174,7 +174,7 @@ export function incarnationsGrow(): Checker {
   return {
     name: 'incarnations-grow',
     supervision(s, e) {
-      if (e.kind !== 'child.started') return undefined;
+      if (e.kind !== 'child.started' && e.kind !== 'child.woken') return undefined;
       const key = `${s.node.name} ${s.node.boots} ${e.path}`;
       const was = seen.get(key) ?? 0;
       seen.set(key, e.incarnation);

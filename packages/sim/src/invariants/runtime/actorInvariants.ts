@@ -84,12 +84,11 @@ export function theDeadDoNotMove(): Checker {
   return {
     name: 'the-dead-do-not-move',
     supervision(s, e) {
-      if (e.kind !== 'child.started' && e.kind !== 'child.exited' && e.kind !== 'transition') return undefined;
-      const key = `${s.node.name} ${s.node.boots} ${e.path}`;
-      if (e.kind !== 'transition') {
-        states.set(key, e.kind === 'child.started' ? '' : null);
-        return undefined;
-      }
+      const key = `${s.node.name} ${s.node.boots} ${'path' in e ? e.path : ''}`;
+      if (e.kind === 'child.started') states.set(key, '');
+      if (e.kind === 'child.woken') states.set(key, e.state);
+      if (e.kind === 'child.exited' || e.kind === 'child.asleep') states.set(key, null);
+      if (e.kind !== 'transition') return undefined;
       const was = states.get(key);
       states.set(key, e.to);
       if (was === undefined || was === e.from) return undefined;
