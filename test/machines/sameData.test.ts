@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { copyData } from '../../src/machines/data/copyData.ts';
 import { sameData } from '../../src/machines/data/sameData.ts';
 import { canonicalJson } from '../../src/machines/pod/names.ts';
 
@@ -46,5 +47,19 @@ describe('two pieces of data are the same', () => {
   it('and a field of a prototype is no field', () => {
     expect(sameData({ constructor: Object }, {})).toBe(false);
     expect(sameData({}, { toString: 'x' })).toBe(false);
+  });
+});
+
+describe('a copy of plain data', () => {
+  it('says the same, and shares no object and no list with it', () => {
+    for (const value of VALUES) expect(copyData(value)).toEqual(value);
+    const value = JSON.parse('{"a":[{"b":1}],"__proto__":{"c":[2]},"d":null}') as Record<string, unknown>;
+    const copy = copyData(value);
+    expect(JSON.stringify(copy)).toBe(JSON.stringify(value));
+    expect(Object.getPrototypeOf(copy)).toBe(Object.prototype);
+    const objectsOf = (it: unknown): unknown[] =>
+      typeof it === 'object' && it !== null ? [it, ...Object.values(it).flatMap(objectsOf)] : [];
+    const there = new Set(objectsOf(value));
+    expect(objectsOf(copy).filter((it) => there.has(it))).toEqual([]);
   });
 });

@@ -12,8 +12,8 @@ import type { SimRng } from '../rng.ts';
 import { kubeClient } from './kubeClient.ts';
 import { carryOut } from './kubeRoutes.ts';
 import { KubeStore } from './kubeStore.ts';
-import { KubeWatches } from './kubeWatches.ts';
 import type { InitialEvents, KubeCall, KubeDaemon, KubeTrouble, SimKube } from './types.ts';
+import { KubeWatches } from './watches/kubeWatches.ts';
 
 /** Calls remembered; older ones are dropped. */
 const CALLS_MAX = 20_000;

@@ -5,8 +5,8 @@ import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { KubeApi, KubeCallOptions } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { SimCertificate } from '../identity/certificates.ts';
-import type { KubeWatches } from './kubeWatches.ts';
 import type { KubeCall, KubeDaemon, KubeVerdict, SimKube } from './types.ts';
+import type { KubeWatches } from './watches/kubeWatches.ts';
 
 /** What a client needs of the server. */
 export interface KubeServer {

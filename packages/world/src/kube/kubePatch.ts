@@ -2,6 +2,7 @@
  * How the API server applies patches: JSON patches, JSON merge patches, and strategic merge patches of pods and nodes.
  * Written apart from `machines/api/statusPatch.ts`, which makes them, so that each is a check of the other.
  */
+import { copyData } from '@actorlet/kubelet/machines/data/copyData.ts';
 import { sameData } from '@actorlet/kubelet/machines/data/sameData.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 
@@ -101,7 +102,7 @@ export class PatchFailed extends Error {}
 export function applyJsonPatch(target: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw new Error('a JSON patch is a list of operations');
   if (patch.length > OPERATIONS_MAX) throw new Error(`a JSON patch has at most ${OPERATIONS_MAX} operations`);
-  const root = { '': structuredClone(target) };
+  const root = { '': copyData(target) };
   let copied = 0;
   for (const operation of patch) {
     if (!isRecord(operation)) throw new Error('an operation of a JSON patch is an object');

@@ -1,5 +1,6 @@
 /** Paths and verbs of the simulated API server: from a request to the store and back. */
 
+import { copyData } from '@actorlet/kubelet/machines/data/copyData.ts';
 import {
   type KubeFailure,
   type KubeObject,
@@ -65,6 +66,7 @@ function storage(name: string, kind: string): Resource & { group: string } {
   return { name, kind, apiVersion: 'storage.k8s.io/v1', namespaced: false, group: '/apis/storage.k8s.io/v1' };
 }
 
+const GROUPS = [...new Set(RESOURCES.map((r) => r.group))];
 const WITH_STATUS = ['pods', 'nodes', 'services', 'persistentvolumes', 'persistentvolumeclaims', 'volumeattachments', 'resourceclaims'];
 const OF_REQUESTS = { certificatesigningrequests: ['status', 'approval'], podcertificaterequests: ['status'] };
 /** By resource. */
@@ -85,16 +87,16 @@ export interface Route {
 }
 
 export function route(path: string): Route {
-  const found = RESOURCES.find((r) => path.startsWith(`${r.group}/`));
-  const none = new ApiFault(404, 'NotFound', `the server could not find the requested resource: ${path}`);
-  if (found === undefined) throw none;
-  const parts = partsOf(path.slice(found.group.length + 1));
+  const none = (): ApiFault => new ApiFault(404, 'NotFound', `the server could not find the requested resource: ${path}`);
+  const group = GROUPS.find((of) => path.startsWith(`${of}/`));
+  if (group === undefined) throw none();
+  const parts = partsOf(path.slice(group.length + 1));
   const namespace = parts[0] === 'namespaces' && parts.length > 2 ? (parts[1] ?? '') : '';
   const rest = namespace === '' ? parts : parts.slice(2);
-  const resource = RESOURCES.find((r) => r.name === rest[0] && r.group === found.group);
+  const resource = RESOURCES.find((r) => r.name === rest[0] && r.group === group);
   const [, name = null, sub = null, ...more] = rest;
-  if (resource === undefined || more.length > 0) throw none;
-  if (sub !== null && SUBRESOURCES[resource.name]?.includes(sub) !== true) throw none;
+  if (resource === undefined || more.length > 0) throw none();
+  if (sub !== null && SUBRESOURCES[resource.name]?.includes(sub) !== true) throw none();
   return { resource, namespace, name, sub };
 }
 
@@ -148,7 +150,7 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
   const { request, at } = o;
   const { resource, namespace, name, sub } = at;
   const where = { namespace, name: name ?? '', status: sub === 'status', sub };
-  const done = (object: KubeObject, code = 200): { code: number; body: unknown } => ({ code, body: structuredClone(object) });
+  const done = (object: KubeObject, code = 200): { code: number; body: unknown } => ({ code, body: copyData(object) });
   if (!mayAsk(request.verb, at))
     throw new ApiFault(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
   if (sub === 'token') return token(store, clock, o);
@@ -186,7 +188,8 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       };
       if (name !== null) return done(store.delete(resource, where, options));
       const listed = list(store, request, at);
-      for (const { metadata } of store.list(resource.name).filter(selectorOf(resource, request.query, namespace)))
+      const { matches, pin } = selectorOf(resource, request.query, namespace);
+      for (const { metadata } of store.list(resource.name, pin).filter(matches))
         store.delete(resource, { namespace: metadata.namespace ?? '', name: metadata.name }, options);
       return listed;
     }
@@ -272,7 +275,7 @@ const PAGE = /^(\d+):(\d+)$/;
 
 function list(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
   const { query } = request;
-  const matches = selectorOf(at.resource, query, at.namespace);
+  const { matches, pin } = selectorOf(at.resource, query, at.namespace);
   const { continue: next = '', resourceVersion = '', resourceVersionMatch = '' } = query ?? {};
   const asked = versionOf(resourceVersion);
   if (asked > store.resourceVersion)
@@ -281,14 +284,15 @@ function list(store: KubeStore, request: KubeRequest, at: Route): { code: number
   const [, version, given] = PAGE.exec(next === '' ? `${first}:0` : next)?.map(Number) ?? [];
   if (version === undefined || given === undefined) throw new ApiFault(400, 'BadRequest', 'invalid continue token');
   if (next !== '' && version < store.compactedTo) throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');
-  const all = (version === store.resourceVersion ? store.list(at.resource.name) : store.listAt(at.resource.name, version)).filter(matches);
+  const { name } = at.resource;
+  const all = (version === store.resourceVersion ? store.list(name, pin) : store.listAt(name, version)).filter(matches);
   const limit = integerOf(query?.limit) ?? 0;
   const page = limit > 0 ? all.slice(given, given + limit) : all.slice(given);
   const more = given + page.length < all.length;
   // Members of a list do not say what they are.
   const items = page.map((object) => {
     const { kind: _kind, apiVersion: _version, ...rest } = object;
-    return structuredClone(rest);
+    return copyData(rest);
   });
   return {
     code: 200,

@@ -29,27 +29,41 @@ const BETWEEN = /(?<!\\),/;
 /** The first operator of a term. */
 const TERM = /^(?<field>.*?)(?<not>!)?(?<!\\)={1,2}(?<value>.*)$/;
 
-export type Matches = (object: KubeObject) => boolean;
+type Matches = (object: KubeObject) => boolean;
 
-/** @throws ApiFault 400 */
-export function selectorOf(r: Resource, query: KubeRequest['query'], namespace: string): Matches {
-  const fields = (query?.fieldSelector ?? '').split(BETWEEN).flatMap((term) => (term === '' ? [] : [fieldTerm(r, term)]));
-  const labels = parseLabelSelector(query?.labelSelector ?? '');
-  if (typeof labels === 'string') throw new ApiFault(400, 'BadRequest', `unable to parse requirement: ${labels}`);
-  return (o) =>
-    (namespace === '' || o.metadata.namespace === namespace) && fields.every((fits) => fits(o)) && labels(textFieldsOf(o.metadata.labels));
+/** A field that has this value in each object of a selection. */
+export interface Pin {
+  field: string;
+  value: string;
+}
+export interface Selector {
+  matches: Matches;
+  /** Undefined: no field selector asks for one value. */
+  pin: Pin | undefined;
 }
 
-function fieldTerm(r: Resource, term: string): Matches {
+/** @throws ApiFault 400 */
+export function selectorOf(r: Resource, query: KubeRequest['query'], namespace: string): Selector {
+  const terms = (query?.fieldSelector ?? '').split(BETWEEN).flatMap((term) => (term === '' ? [] : [fieldTerm(r, term)]));
+  const labelText = query?.labelSelector ?? '';
+  const labels = parseLabelSelector(labelText);
+  if (typeof labels === 'string') throw new ApiFault(400, 'BadRequest', `unable to parse requirement: ${labels}`);
+  const matches: Matches = (o) =>
+    (namespace === '' || o.metadata.namespace === namespace) &&
+    terms.every(({ field, value, equal }) => (fieldOf(o, field) === value) === equal) &&
+    (labelText === '' || labels(textFieldsOf(o.metadata.labels)));
+  return { matches, pin: terms.find((term) => term.equal) };
+}
+
+function fieldTerm(r: Resource, term: string): Pin & { equal: boolean } {
   const { field, not, value = '' } = TERM.exec(term)?.groups ?? {};
   if (field === undefined) throw new ApiFault(400, 'BadRequest', `invalid selector: can't understand '${term}'`);
   if (!ALL.includes(field) && !FIELDS[r.name]?.includes(field))
     throw new ApiFault(400, 'BadRequest', `field label not supported: ${field}`);
-  const wanted = value.replace(/\\([\\,=])/g, '$1');
-  return (o) => (fieldOf(o, field) === wanted) === (not === undefined);
+  return { field, value: value.replace(/\\([\\,=])/g, '$1'), equal: not === undefined };
 }
 
-function fieldOf(object: KubeObject, field: string): string {
+export function fieldOf(object: KubeObject, field: string): string {
   const at = (path: string): unknown => path.split('.').reduce<unknown>((v, key) => (isRecord(v) ? v[key] : undefined), object);
   const value = field === 'source' ? at('source.component') || at('reportingComponent') : at(field);
   return String(value ?? (BOOLEANS.includes(field) ? false : ''));

@@ -3,6 +3,7 @@
  * preconditions, graceful deletion, finalizers and the status sub-resource are those of the real one.
  */
 
+import { copyData } from '@actorlet/kubelet/machines/data/copyData.ts';
 import { sameData } from '@actorlet/kubelet/machines/data/sameData.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
@@ -11,6 +12,8 @@ import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { quoted } from '@actorlet/kubelet/machines/text/errorList.ts';
 import { ApiFault } from './apiFault.ts';
 import { checkKind, checkName, checkPod, checkPodUpdate, readable } from './kubeChecks.ts';
+import type { Pin } from './kubeSelectors.ts';
+import { KubeTable } from './kubeTable.ts';
 import type { Resource } from './resource.ts';
 import { timestamp } from './timestamp.ts';
 
@@ -38,7 +41,7 @@ const OBJECT_BYTES_MAX = 1_572_864;
 const HISTORY_BYTES_MAX = 64 * 1024 * 1024;
 
 export class KubeStore {
-  readonly #objects = new Map<string, Map<string, KubeObject>>();
+  readonly #objects = new Map<string, KubeTable>();
   #history: (StoreEvent & { bytes: number })[] = [];
   #historyBytes = 0;
   #rv = RV_START;
@@ -81,10 +84,10 @@ export class KubeStore {
   /** Gives what puts this state back, as a restore of etcd does: versions are used again, and there is no history before it. */
   backup(): () => void {
     const rv = this.#rv;
-    const objects = [...this.#objects].map(([resource, table]) => [resource, new Map(table)] as const);
+    const objects = [...this.#objects].map(([resource, table]) => [resource, table.copy()] as const);
     return () => {
       this.#objects.clear();
-      for (const [resource, table] of objects) this.#objects.set(resource, new Map(table));
+      for (const [resource, table] of objects) this.#objects.set(resource, table.copy());
       this.#rv = rv;
       this.compact();
     };
@@ -102,8 +105,9 @@ export class KubeStore {
     return this.#history.filter((e) => e.rv > rv);
   }
 
-  list(resource: string): KubeObject[] {
-    return [...this.#table(resource).entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, o]) => o);
+  /** Sorted by namespace and name. `pin`: only those whose field has that value. */
+  list(resource: string, pin?: Pin): KubeObject[] {
+    return this.#table(resource).list(pin);
   }
   /** As it was at that version, by what history there is. */
   listAt(resource: string, rv: number): KubeObject[] {
@@ -125,14 +129,14 @@ export class KubeStore {
   }
 
   create(r: Resource, namespace: string, given: unknown): KubeObject {
-    const object = structuredClone(readable(r, given));
+    const object = copyData(readable(r, given));
     if (this.#validates) checkKind(r, object);
     const metadata = isRecord(object.metadata) ? object.metadata : {};
     const generated = typeof metadata.generateName === 'string' ? `${metadata.generateName}${this.#newUid(r.name).slice(0, 5)}` : undefined;
     const name = typeof metadata.name === 'string' && metadata.name !== '' ? metadata.name : generated;
     if (name === undefined) throw new ApiFault(422, 'Invalid', `${r.kind}: metadata.name: required`);
     const key = `${namespace}/${name}`;
-    if (this.#table(r.name).has(key)) throw new ApiFault(409, 'AlreadyExists', `${r.name} "${name}" already exists`);
+    if (this.#table(r.name).get(key) !== undefined) throw new ApiFault(409, 'AlreadyExists', `${r.name} "${name}" already exists`);
     if (r.namespaced && typeof metadata.namespace === 'string' && metadata.namespace !== namespace)
       throw new ApiFault(400, 'BadRequest', 'the namespace of the object does not match the namespace of the request');
     // What only a server sets is not taken from a client.
@@ -180,7 +184,7 @@ export class KubeStore {
     if (resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== before.metadata.resourceVersion)
       throw conflict('the object has been modified; please apply your changes to the latest version and try again');
     const fixed = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation'];
-    const metadata: Record<string, unknown> = { ...structuredClone(askedMetadata), resourceVersion: before.metadata.resourceVersion };
+    const metadata: Record<string, unknown> = { ...copyData(askedMetadata), resourceVersion: before.metadata.resourceVersion };
     for (const field of fixed) {
       if (before.metadata[field] === undefined) delete metadata[field];
       else metadata[field] = before.metadata[field];
@@ -188,7 +192,7 @@ export class KubeStore {
     const hasStatus = r.name === 'pods' || r.name === 'nodes';
     const kept: Record<string, unknown> = at.status ? { spec: before.spec } : hasStatus ? { status: before.status } : {};
     const next: KubeObject = {
-      ...structuredClone(asked),
+      ...copyData(asked),
       apiVersion: r.apiVersion,
       kind: r.kind,
       metadata: metadata as KubeObject['metadata'],
@@ -264,10 +268,10 @@ export class KubeStore {
     return kept;
   }
 
-  #table(resource: string): Map<string, KubeObject> {
+  #table(resource: string): KubeTable {
     let table = this.#objects.get(resource);
     if (table === undefined) {
-      table = new Map();
+      table = new KubeTable();
       this.#objects.set(resource, table);
     }
     return table;

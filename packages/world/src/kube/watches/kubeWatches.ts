@@ -2,11 +2,12 @@
 
 import { INITIAL_EVENTS_END, type KubeFailure, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
-import type { Power } from '../time.ts';
-import { failureOf, integerOf, type Route, route, statusOf, versionOf } from './kubeRoutes.ts';
-import { type Matches, selectorOf } from './kubeSelectors.ts';
-import type { StoreEvent } from './kubeStore.ts';
-import type { SimKube } from './types.ts';
+import type { Power } from '../../time.ts';
+import { failureOf, integerOf, type Route, route, statusOf, versionOf } from '../kubeRoutes.ts';
+import { type Selector, selectorOf } from '../kubeSelectors.ts';
+import type { StoreEvent } from '../kubeStore.ts';
+import type { SimKube } from '../types.ts';
+import { type Indexed, WatchIndex } from './watchIndex.ts';
 
 /** Bookmarks come about once a minute. */
 const BOOKMARK_MS = 60_000;
@@ -26,12 +27,25 @@ export interface KubeWatchesOptions {
 
 export class KubeWatches {
   readonly #open = new Set<WatchStream>();
+  readonly #index = new WatchIndex<WatchStream>();
   readonly #o: KubeWatchesOptions;
   /** In all watches. */
   #waiting = 0;
+  #opened = 0;
+  /** Up to this version of the history slow readers were looked for. */
+  #compacted = 0;
 
   constructor(o: KubeWatchesOptions) {
     this.#o = o;
+  }
+
+  #show(e: StoreEvent): void {
+    const { store } = this.#o.kube;
+    if (store.forgets && store.compactedTo !== this.#compacted) {
+      this.#compacted = store.compactedTo;
+      for (const watch of [...this.#open]) watch.endIfBehind(store.compactedTo);
+    }
+    for (const watch of this.#index.concerned(e.resource, e.object, e.before)) watch.show(e);
   }
 
   /** The slowest readers go first. */
@@ -43,12 +57,12 @@ export class KubeWatches {
 
   open(request: KubeRequest, power: Power): { failure: KubeFailure } | { watch: WatchStream } {
     let at: Route;
-    let matches: Matches;
+    let selector: Selector;
     let from: number;
     let seconds: number;
     try {
       at = route(request.path);
-      matches = selectorOf(at.resource, request.query, at.namespace);
+      selector = selectorOf(at.resource, request.query, at.namespace);
       from = versionOf(request.query?.resourceVersion ?? '');
       seconds = integerOf(request.query?.timeoutSeconds) || WATCH_SECONDS;
     } catch (error) {
@@ -57,17 +71,24 @@ export class KubeWatches {
     const { initialEvents } = this.#o.kube;
     const invalid = initialEvents === 'ignore' ? null : invalidWatch(request, initialEvents === 'send');
     if (invalid !== null) return { failure: { code: 422, reason: 'Invalid', message: invalid, outcome: 'failed' } };
+    // After the listeners that were there before the first watch: what they do about a change comes first.
+    if (this.#opened === 0) this.#o.kube.store.onEvent((e) => this.#show(e));
     const watch = new WatchStream(this.#o, {
+      order: this.#opened++,
       request,
       at,
-      matches,
+      selector,
       from,
       seconds,
       power,
       count: (by) => this.#count(by),
-      onClose: (closed) => void this.#open.delete(closed),
+      onClose: (closed) => {
+        this.#open.delete(closed);
+        this.#index.delete(closed);
+      },
     });
     this.#open.add(watch);
+    this.#index.add(watch);
     watch.begin();
     return { watch };
   }
@@ -91,9 +112,11 @@ export class KubeWatches {
 }
 
 interface WatchOptions {
+  /** So many were opened before. */
+  order: number;
   request: KubeRequest;
   at: Route;
-  matches: Matches;
+  selector: Selector;
   /** A server whose etcd was restored is silent until it comes to this version again. */
   from: number;
   /** Until it ends. */
@@ -122,22 +145,26 @@ function textOf({ type, object }: Line['said']): { text: string } {
   return made;
 }
 
-export class WatchStream {
+export class WatchStream implements Indexed {
+  readonly order: number;
+  readonly resource: string;
+  readonly pin: Selector['pin'];
   readonly power: Power;
   readonly #server: KubeWatchesOptions;
   readonly #o: WatchOptions;
   readonly #lines: Line[] = [];
   readonly #timers = new Set<unknown>();
-  readonly #stop: () => void;
   #silent = false;
   #end: 'close' | 'truncate' | null = null;
   #wake: (() => void) | null = null;
 
   constructor(server: KubeWatchesOptions, o: WatchOptions) {
+    this.order = o.order;
+    this.resource = o.at.resource.name;
+    this.pin = o.selector.pin;
     this.power = o.power;
     this.#server = server;
     this.#o = o;
-    this.#stop = server.kube.store.onEvent((e) => this.#show(e));
   }
 
   /** Sends what is there already, and arms bookmarks and the end. */
@@ -190,7 +217,6 @@ export class WatchStream {
   close(): void {
     this.#o.onClose(this);
     this.#drop();
-    this.#stop();
     for (const t of this.#timers) this.#server.clock.clearTimeout(t);
   }
 
@@ -229,25 +255,28 @@ export class WatchStream {
     const initial = query?.sendInitialEvents === 'true' && initialEvents === 'send';
     const { from } = this.#o;
     if (initial || from === 0) {
-      for (const object of store.list(this.#o.at.resource.name)) if (this.#o.matches(object)) this.#push({ type: 'ADDED', object });
+      const { matches, pin } = this.#o.selector;
+      for (const object of store.list(this.resource, pin)) if (matches(object)) this.#push({ type: 'ADDED', object });
       if (initial && wantsBookmarks) this.#push(this.#bookmarkOf({ annotations: { [INITIAL_EVENTS_END]: 'true' } }));
     } else if (from < store.compactedTo) {
       this.#push({ type: 'ERROR', object: statusOf(410, 'Expired', `too old resource version: ${from} (${store.compactedTo})`) });
       this.#end = 'close';
-    } else for (const e of store.since(from)) this.#show(e);
+    } else for (const e of store.since(from)) this.show(e);
   }
 
-  #show(e: StoreEvent): void {
-    const { store } = this.#server.kube;
+  /** What waits for its reader must not outlive the history. */
+  endIfBehind(compactedTo: number): void {
     const oldest = this.#lines[0];
-    if (store.forgets && oldest !== undefined && oldest.rv < store.compactedTo) {
-      this.giveUp();
-      return;
-    }
-    if (e.resource !== this.#o.at.resource.name || e.rv <= this.#o.from) return;
+    if (oldest !== undefined && oldest.rv < compactedTo) this.giveUp();
+  }
+
+  /** Sends a change that its selector selects. */
+  show(e: StoreEvent): void {
+    if (e.resource !== this.resource || e.rv <= this.#o.from) return;
     if (this.#lines.length >= WAITING_MAX) this.finish('close');
-    const was = e.before !== undefined && this.#o.matches(e.before);
-    const is = e.type !== 'DELETED' && this.#o.matches(e.object);
+    const { matches } = this.#o.selector;
+    const was = e.before !== undefined && matches(e.before);
+    const is = e.type !== 'DELETED' && matches(e.object);
     if (is) this.#push({ type: was ? 'MODIFIED' : 'ADDED', object: e.object });
     else if (was) this.#push({ type: 'DELETED', object: e.object });
   }
