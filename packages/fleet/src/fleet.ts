@@ -4,6 +4,7 @@ import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.
 import { createFeatureGates } from '@actorlet/kubelet/machines/config/gates.ts';
 import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Listening } from '@actorlet/kubelet/ports/listening.ts';
@@ -63,7 +64,7 @@ export class Fleet {
     this.#world = world;
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
     const nodeOfPod = (namespace: string, pod: string): string | undefined => this.#nodeOfPod(namespace, pod);
-    this.front = new Front({ address, nodeOfPod, state: () => this.tree.state() });
+    this.front = new Front({ address, nodeOfPod, state: () => this.#state() });
     const turns = new FleetTurns(world);
     const { clock, log } = world;
     const shared =
@@ -111,6 +112,12 @@ export class Fleet {
     const ofSupervision = rng.fork('supervision');
     // It does little, and nodes wait for it: it does not take turns with their trees.
     this.tree = fleetTree(children, { clock, log, yield: world.yield, rng: { next: () => ofSupervision.next() }, stopMs: STOP_MS });
+  }
+
+  #state(): ActorView {
+    const own = this.tree.state();
+    const plane = this.#world.plane?.();
+    return plane === undefined ? own : { ...own, children: [plane, ...own.children] };
   }
 
   /** A pod that was deleted by force may still be leaving its node when its successor runs on another one. */

@@ -1,5 +1,6 @@
 /** What a fleet is given of the outside, and what it shows. */
 import type { BuildInfo } from '@actorlet/kubelet/actors/edge/metrics/nodeMetrics.ts';
+import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { Certificates } from '@actorlet/kubelet/ports/certificates.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock, Entropy, HostFs, Logger, Yield } from '@actorlet/kubelet/ports/ports.ts';
@@ -30,6 +31,8 @@ export interface FleetWorld {
   connect(node: string, disk: HostFs): KubeApi;
   /** One watch of each kind for all nodes is asked for with it. Absent: each node has watches of its own. */
   sharedWatches?: KubeApi;
+  /** The tree of a control plane that goes with the fleet. */
+  plane?(): ActorView;
   /** Nodes ask for certificates of their own with it. Absent: the way has its credentials already. */
   certificates?: Certificates;
 }

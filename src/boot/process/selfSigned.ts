@@ -41,6 +41,7 @@ const HOST_LENGTH_MAX = 48;
 
 const OID = {
   sha256WithRSA: '1.2.840.113549.1.1.11',
+  ecdsaWithSha256: '1.2.840.10045.4.3.2',
   commonName: '2.5.4.3',
   organization: '2.5.4.10',
   subjectKeyIdentifier: '2.5.29.14',
@@ -84,13 +85,16 @@ export interface CertificateRequest {
   publicKey: KeyObject;
   notBeforeMs: number;
   notAfterMs: number;
-  /** To sign others, to be a client, or to serve under that name or address. */
-  use: 'ca' | 'client' | { host: string };
+  /** To sign others, to be a client, or to serve under these names and addresses, perhaps as a client too. */
+  use: 'ca' | 'client' | { host: string | readonly string[]; client?: boolean };
 }
 
-/** A certificate signed with an RSA key, as PEM. */
+/** A certificate signed with an RSA or an EC key, as PEM. */
 export function issueCertificate(o: CertificateRequest): string {
-  const algorithm = new AlgorithmIdentifier({ algorithm: OID.sha256WithRSA, parameters: null });
+  const algorithm =
+    o.issuer.keys.privateKey.asymmetricKeyType === 'ec'
+      ? new AlgorithmIdentifier({ algorithm: OID.ecdsaWithSha256 })
+      : new AlgorithmIdentifier({ algorithm: OID.sha256WithRSA, parameters: null });
   const serial = randomBytes(SERIAL_BYTES);
   // Positive and of full length.
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
@@ -125,12 +129,11 @@ function usage(use: CertificateRequest['use']): Extension[] {
   ];
   if (use === 'ca') return both;
   if (use === 'client') return [...both, extension(OID.extendedKeyUsage, new ExtendedKeyUsage([OID.clientAuth]))];
-  const { host } = use;
-  const name = isIP(host) === 0 ? new GeneralName({ dNSName: host }) : new GeneralName({ iPAddress: host });
+  const names = [use.host].flat().map((of) => new GeneralName(isIP(of) === 0 ? { dNSName: of } : { iPAddress: of }));
   return [
     ...both,
-    extension(OID.extendedKeyUsage, new ExtendedKeyUsage([OID.serverAuth])),
-    extension(OID.subjectAltName, new SubjectAlternativeName([name])),
+    extension(OID.extendedKeyUsage, new ExtendedKeyUsage([OID.serverAuth, ...(use.client === true ? [OID.clientAuth] : [])])),
+    extension(OID.subjectAltName, new SubjectAlternativeName(names)),
   ];
 }
 

@@ -17,21 +17,26 @@ export interface Claimed {
  * file. @throws UsageError where another process has it.
  */
 export async function claimed({ server, fleet, shard: { index, count } }: Claimed): Promise<Disposable> {
+  const what = count === 1 ? `the fleet ${fleet}` : `shard ${index}/${count} of the fleet ${fleet}`;
+  const claim = await claimOf([server, fleet, index, count]);
+  if (claim !== null) return claim;
+  throw new UsageError(
+    `${what} runs on this machine already, on the API server ${server}: stop it first, or choose another --name and --prefix`,
+  );
+}
+
+/** Null: another process has the claim of that key, or this one. */
+export async function claimOf(key: readonly (string | number)[]): Promise<Disposable | null> {
   if (process.platform !== 'linux') return { [Symbol.dispose]() {} };
-  const key = createHash('sha256')
-    .update(JSON.stringify([server, fleet, index, count]))
-    .digest('hex');
+  const hash = createHash('sha256').update(JSON.stringify(key)).digest('hex');
   // Nobody is served: who connects hears the end.
   const socket = createServer((connection) => connection.destroy()).unref();
-  socket.listen(`\0actorlet-fleet-${key}`);
+  socket.listen(`\0actorlet-fleet-${hash}`);
   try {
     await once(socket, 'listening');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    const what = count === 1 ? `the fleet ${fleet}` : `shard ${index}/${count} of the fleet ${fleet}`;
-    throw new UsageError(
-      `${what} runs on this machine already, on the API server ${server}: stop it first, or choose another --name and --prefix`,
-    );
+    return null;
   }
   return { [Symbol.dispose]: () => void socket.close() };
 }

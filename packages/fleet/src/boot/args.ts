@@ -1,9 +1,11 @@
 /** Options of `actorlet fleet`. */
 
+import { fstatSync } from 'node:fs';
 import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import yargs from 'yargs';
 import { wrongPlain } from '../file.ts';
+import { PROGRAMS, type ProgramName } from '../plane/messages.ts';
 import type { Shard } from '../types.ts';
 
 export class UsageError extends Error {}
@@ -11,12 +13,13 @@ export class UsageError extends Error {}
 export interface Args {
   file: string | undefined;
   nodes: number | undefined;
-  api: 'cluster' | 'embedded';
+  api: 'cluster' | 'embedded' | 'local';
   kubeconfig: string;
   name: string;
   prefix: string;
   seed: number;
-  port: number;
+  /** Of the nodes; undefined: a free one. */
+  port: number | undefined;
   address: string;
   asNodes: boolean;
   bootstrapKubeconfig: string;
@@ -26,6 +29,10 @@ export interface Args {
   page: number;
   cleanup: boolean;
   json: boolean;
+  /** Of a local control plane. */
+  plane: { data: string; port: number; flags: Partial<Record<ProgramName, readonly string[]>> };
+  /** A descriptor that hears when the fleet is ready; undefined: none. */
+  readyFd: number | undefined;
 }
 
 /** `actorctl fleet run FILE` reads well, and means the same as without it. */
@@ -38,7 +45,50 @@ const PORT_MAX = 65_535;
 /** Null: help was asked for and shown. @throws UsageError */
 export async function parsed(argv: readonly string[]): Promise<Args | null> {
   let shown = false;
-  const parser = yargs([...argv])
+  const args = await parserOf(argv).parseAsync([...argv], {}, (_error, _args, output) => {
+    if (output === '') return;
+    shown = true;
+    process.stdout.write(`${output}\n`);
+  });
+  if (shown) return null;
+  const [file, more] = args._.map(String).slice(args._[0] === RUN ? 1 : 0);
+  if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
+  const {
+    api,
+    nodes,
+    kubeconfig,
+    name = PLAIN.name,
+    prefix = PLAIN.prefix,
+    seed = PLAIN.seed,
+    address,
+    asNodes,
+    bootstrapKubeconfig,
+    shareWatches,
+    socket,
+    page,
+    cleanup,
+    json,
+  } = args;
+  if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
+  for (const [option, wrong] of Object.entries(nodes === undefined ? {} : wrongPlain({ name, prefix, nodes, seed })))
+    throw new UsageError(`--${option} ${wrong}`);
+  const given = nodes === undefined ? (['name', 'prefix', 'seed'] as const).filter((option) => args[option] !== undefined) : [];
+  if (given.length > 0) throw new UsageError(`--${given.join(', --')}: a fleet file says that itself`);
+  inRange('--port', args.port ?? 0, { min: 0, max: PORT_MAX });
+  inRange('--api-port', args.apiPort, { min: 0, max: PORT_MAX });
+  checkApi(args);
+  inRange('--page', page, { min: 0, max: PORT_MAX });
+  const { readyFd } = args;
+  if (readyFd !== undefined) isOpen(readyFd);
+  // Fleets with control planes of their own stand side by side.
+  const port = args.port ?? (api === 'local' ? undefined : PORT);
+  const plane = { data: args.data, port: args.apiPort, flags: flagsOf(args.apiFlag) };
+  const rest = { asNodes, bootstrapKubeconfig, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json, plane, readyFd };
+  return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
+}
+
+function parserOf(argv: readonly string[]) {
+  return yargs([...argv])
     .scriptName('actorlet fleet')
     .usage('$0 [run] [FILE] [options]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.')
     .option('nodes', { type: 'number', describe: 'So many equal nodes, without a FILE' })
@@ -48,9 +98,19 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
       describe: 'Cluster that the nodes join; default $KUBECONFIG',
     })
     .option('api', {
-      choices: ['cluster', 'embedded'] as const,
+      choices: ['cluster', 'embedded', 'local'] as const,
       default: 'cluster' as const,
-      describe: 'embedded: an API server of this process, for a first look without a cluster',
+      describe: 'embedded: an API server of this process, for a first look. local: a real control plane, from KUBEBUILDER_ASSETS',
+    })
+    .option('data', { type: 'string', default: '', describe: 'Folder of --api local, which is gone on with; default: a temporary one' })
+    .option('api-port', { type: 'number', default: 0, describe: 'Port of the API server of --api local; 0: a free one' })
+    .option('api-flag', {
+      type: 'string',
+      array: true,
+      requiresArg: true,
+      nargs: 1,
+      default: [] as string[],
+      describe: 'PROGRAM:FLAG for a program of --api local: kube-apiserver:--feature-gates=X=true',
     })
     .option('name', { type: 'string', describe: `Name of the fleet: a label of its nodes; default ${PLAIN.name}. A FILE has its own` })
     .option('prefix', { type: 'string', describe: `What names of nodes begin with; default ${PLAIN.prefix}. A FILE has its own` })
@@ -73,60 +133,57 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     .option('page', { type: 'number', default: 0, describe: 'Port of the overview page on loopback; 0: none' })
     .option('cleanup', { type: 'boolean', default: false, describe: 'Removes the nodes from the API at the end' })
     .option('json', { type: 'boolean', default: false, describe: 'Prints a report as JSON at the end' })
+    .option('ready-fd', { type: 'number', describe: 'A line of JSON goes to this descriptor when pods can be created on all nodes' })
     .strictOptions()
     .version(false)
     .exitProcess(false)
     .fail((message, error) => {
       throw new UsageError(message ?? messageOf(error));
     });
-  const args = await parser.parseAsync([...argv], {}, (_error, _args, output) => {
-    if (output === '') return;
-    shown = true;
-    process.stdout.write(`${output}\n`);
-  });
-  if (shown) return null;
-  const [file, more] = args._.map(String).slice(args._[0] === RUN ? 1 : 0);
-  if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
-  const {
-    api,
-    nodes,
-    kubeconfig,
-    name = PLAIN.name,
-    prefix = PLAIN.prefix,
-    seed = PLAIN.seed,
-    port = PORT,
-    address,
-    asNodes,
-    bootstrapKubeconfig,
-    shareWatches,
-    socket,
-    page,
-    cleanup,
-    json,
-  } = args;
-  if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
-  for (const [option, wrong] of Object.entries(nodes === undefined ? {} : wrongPlain({ name, prefix, nodes, seed })))
-    throw new UsageError(`--${option} ${wrong}`);
-  const given = nodes === undefined ? (['name', 'prefix', 'seed'] as const).filter((option) => args[option] !== undefined) : [];
-  if (given.length > 0) throw new UsageError(`--${given.join(', --')}: a fleet file says that itself`);
-  inRange('--port', port, { min: 0, max: PORT_MAX });
-  checkApi(args);
-  inRange('--page', page, { min: 0, max: PORT_MAX });
-  const rest = { asNodes, bootstrapKubeconfig, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json };
-  return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
 }
 
-function checkApi(
-  o: Pick<Args, 'api' | 'kubeconfig' | 'address' | 'asNodes' | 'bootstrapKubeconfig' | 'shareWatches'> & { port?: number | undefined },
-): void {
+interface ApiOptions extends Pick<Args, 'api' | 'kubeconfig' | 'address' | 'asNodes' | 'bootstrapKubeconfig' | 'shareWatches'> {
+  port?: number | undefined;
+  data: string;
+  apiPort: number;
+  apiFlag: readonly string[];
+}
+
+function checkApi(o: ApiOptions): void {
   if (o.api === 'embedded' && ((o.port ?? 0) !== 0 || o.address !== ''))
     throw new UsageError('--port and --address: with --api embedded nodes have no port, since that API server asks no nodes');
   if (o.api === 'embedded' && (o.asNodes || o.bootstrapKubeconfig !== '' || o.shareWatches))
     throw new UsageError('--as-nodes, --bootstrap-kubeconfig and --share-watches: with --api embedded they have no effect');
+  if (o.api !== 'local' && (o.data !== '' || o.apiPort !== 0 || o.apiFlag.length > 0))
+    throw new UsageError('--data, --api-port and --api-flag: they belong to --api local');
+  if (o.api === 'local' && o.bootstrapKubeconfig !== '')
+    throw new UsageError('--bootstrap-kubeconfig: it is of a cluster, and --api local makes a new one');
   if (o.api === 'cluster' && o.kubeconfig === '')
-    throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api embedded');
+    throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api local or --api embedded');
   if (o.asNodes && o.bootstrapKubeconfig !== '')
     throw new UsageError('--as-nodes and --bootstrap-kubeconfig: choose how nodes show who they are');
+}
+
+/** By program. */
+function flagsOf(given: readonly string[]): Args['plane']['flags'] {
+  const flags: Partial<Record<ProgramName, string[]>> = {};
+  for (const text of given) {
+    const [, program, flag] = /^([a-z-]+):(--[a-z].*)$/s.exec(text) ?? [];
+    const name = PROGRAMS.find((of) => of === program);
+    if (name === undefined || flag === undefined)
+      throw new UsageError(`--api-flag must be PROGRAM:--FLAG=VALUE with a PROGRAM of ${PROGRAMS.join(', ')}; is ${JSON.stringify(text)}`);
+    flags[name] = [...(flags[name] ?? []), flag];
+  }
+  return flags;
+}
+
+function isOpen(fd: number): void {
+  try {
+    if (!Number.isInteger(fd) || fd < 1) throw new Error('it must be a whole number from 1');
+    fstatSync(fd);
+  } catch (error) {
+    throw new UsageError(`--ready-fd ${fd}: this process was given no such descriptor (${messageOf(error)})`);
+  }
 }
 
 function inRange(option: string, value: number, { min, max }: { min: number; max: number }): void {

@@ -1,15 +1,11 @@
 /** `actorlet fleet`: many nodes in this process, against a real API server, until it is interrupted or what it expects is decided. */
 
-import { randomUUID } from 'node:crypto';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname, join, parse, resolve } from 'node:path';
+import { join, parse } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
-import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import { createLogger } from '@actorlet/kubelet/boot/logging.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { onTerminal } from '@actorlet/kubelet/machines/text/oneLine.ts';
-import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
 import { Fleet, type NodeTrouble } from '../fleet.ts';
 import type { FleetOverview } from '../overview.ts';
 import { Cluster } from '../run/cluster.ts';
@@ -19,8 +15,10 @@ import { claimed } from './alone.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { inputsOf } from './inputs.ts';
 import { servePage } from './page.ts';
+import { Readiness } from './plane/readiness.ts';
 import { counted, summaryOf } from './summary.ts';
-import { embeddedWorld, type RealWorld, realWorld } from './world.ts';
+import { surroundingsOf } from './surroundings.ts';
+import type { RealWorld } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
 const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64, interrupted: 130 } as const;
@@ -58,7 +56,14 @@ async function run(args: Args): Promise<number> {
   const interrupt = (): void => (interrupted.signal.aborted ? endAtOnce() : interrupted.abort());
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
   const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: say });
-  const { world, announce, close } = await surroundings(args, spec.seed, log);
+  const ownKubeconfig = kubeconfigBeside(args.socket);
+  const options = { ...args, seed: spec.seed, log, say, ownKubeconfig, signal: interrupted.signal };
+  const around = await surroundingsOf(options).catch((error: unknown) => {
+    if (!interrupted.signal.aborted) throw error;
+    return null;
+  });
+  if (around === null) return EXIT.interrupted;
+  const { world } = around;
   let claim: Disposable | undefined;
   try {
     if (args.api === 'cluster') claim = await claimed({ server: world.admin.server, fleet: spec.name, shard: args.shard });
@@ -70,11 +75,16 @@ async function run(args: Args): Promise<number> {
     // The socket is a file: it would stay where the page's port is taken.
     if (args.page !== 0) await overviewPage(fleet, world, args.page);
     await fleet.serve();
-    await announce();
+    await around.announce();
+    const readiness = new Readiness(around, { fd: args.readyFd, say });
+    const tell = progress();
     const report = await new FleetRun({
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
       cluster: new Cluster(world.admin, interrupted.signal),
-      onLook: progress(),
+      onLook: (overview, atMs) => {
+        tell(overview, atMs);
+        readiness.look(overview);
+      },
       onStep: (s) => say(`${seconds(s.doneMs)} ${s.what}: ${counted(s.count, s.of)}${failedOf(s.troubles)}\n`),
       onTrouble: troubleTeller(),
     }).toTheEnd();
@@ -87,9 +97,7 @@ async function run(args: Args): Promise<number> {
     const code = codeOf(report);
     return done ? code : EXIT.failed;
   } finally {
-    world.admin.close();
-    world.close();
-    await close();
+    await around.close();
     claim?.[Symbol.dispose]();
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
   }
@@ -106,45 +114,6 @@ async function overviewPage(fleet: Fleet, world: RealWorld, port: number): Promi
     throw new Error(`${messageOf(error)}; choose another --page`, { cause: error });
   });
   say(`overview page: http://${address}/\n`);
-}
-
-interface Surroundings {
-  world: RealWorld;
-  /** Says where the API server is. */
-  announce(): Promise<void>;
-  close(): Promise<void>;
-}
-
-async function surroundings(args: Args, seed: number, log: Logger): Promise<Surroundings> {
-  if (args.api === 'cluster') return { world: await realWorld({ ...args, log }), announce: async () => {}, close: async () => {} };
-  const { startEmbeddedApi } = await import('./embedded/server.ts');
-  const clock = createClock();
-  const api = await startEmbeddedApi(clock, seed);
-  const kubeconfig = kubeconfigBeside(args.socket);
-  let written = false;
-  const announce = async (): Promise<void> => {
-    await mkdir(dirname(kubeconfig), { recursive: true });
-    await replaceFile(kubeconfig, api.kubeconfig);
-    written = true;
-    say(`embedded API server: kubectl --kubeconfig ${kubeconfig} get nodes\n`);
-  };
-  const close = async (): Promise<void> => {
-    if (written) await rm(kubeconfig, { force: true });
-    await api.close();
-  };
-  return { world: embeddedWorld(api, { clock, socket: args.socket, log, kubeconfig: resolve(kubeconfig) }), announce, close };
-}
-
-/** It holds a token: the file is new and ours, whatever of others was there. A link is replaced and not followed. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const beside = `${path}.${randomUUID()}`;
-  try {
-    await writeFile(beside, text, { mode: 0o600, flag: 'wx' });
-    await rename(beside, path);
-  } catch (error) {
-    await rm(beside, { force: true });
-    throw new Error(`the kubeconfig ${path} cannot be written: ${messageOf(error)}; choose another --socket`, { cause: error });
-  }
 }
 
 /** Two fleets of one folder have two sockets or none, and each has a kubeconfig of its own. */

@@ -1,0 +1,123 @@
+/** Where a fleet runs: a cluster that a kubeconfig names, an API server of this process, or a control plane of its own. */
+import { randomUUID } from 'node:crypto';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
+import type { ProgramName } from '../plane/messages.ts';
+import { anyPort, freePort } from './plane/ports.ts';
+import { embeddedWorld, type RealWorld, realWorld, type WorldOptions } from './world.ts';
+
+export interface SurroundingsOptions extends Omit<WorldOptions, 'log' | 'port'> {
+  api: 'cluster' | 'embedded' | 'local';
+  /** Of the APIs of all nodes; 0: none; undefined: a free one. */
+  port: number | undefined;
+  seed: number;
+  log: Logger;
+  /** Where the kubeconfig of an API server that is not a cluster's is written. */
+  ownKubeconfig: string;
+  /** Of a local control plane. */
+  plane: { data: string; port: number; flags?: Partial<Record<ProgramName, readonly string[]>> };
+  say(text: string): void;
+  signal: AbortSignal;
+}
+
+/** Of nodes, where it is free. */
+const NODES_PORT = 20_250;
+
+export interface FleetSurroundings {
+  world: RealWorld;
+  /** Path of the kubeconfig with which others reach the API server, once it was announced. */
+  kubeconfig: string;
+  /** Writes the kubeconfig where the API server is not a cluster's, and says where it is. */
+  announce(): Promise<void>;
+  /** Resolves when pods can be created. @throws Error where that takes too long. */
+  podsWelcome(): Promise<void>;
+  /** Ends everything but the nodes. */
+  close(): Promise<void>;
+}
+
+/** @throws UsageError, Error that says what is wrong with it. */
+export async function surroundingsOf(o: SurroundingsOptions): Promise<FleetSurroundings> {
+  if (o.api === 'local') return await local(o);
+  if (o.api === 'embedded') return await embedded(o);
+  const world = await realWorld({ ...o, port: o.port ?? 0 });
+  const close = async (): Promise<void> => closeWorld(world);
+  return { world, kubeconfig: resolve(o.kubeconfig), announce: async () => {}, podsWelcome: async () => {}, close };
+}
+
+async function embedded(o: SurroundingsOptions): Promise<FleetSurroundings> {
+  const { startEmbeddedApi } = await import('./embedded/server.ts');
+  const clock = createClock();
+  const api = await startEmbeddedApi(clock, o.seed);
+  const written = writtenOnce(o, { text: async () => api.kubeconfig, what: 'embedded API server' });
+  const kubeconfig = resolve(o.ownKubeconfig);
+  const world = embeddedWorld(api, { clock, socket: o.socket, log: o.log, kubeconfig });
+  const close = async (): Promise<void> => {
+    closeWorld(world);
+    await written.remove();
+    await api.close();
+  };
+  return { world, kubeconfig, announce: written.write, podsWelcome: async () => {}, close };
+}
+
+async function local(o: SurroundingsOptions): Promise<FleetSurroundings> {
+  const { startLocalPlane } = await import('./plane/local.ts');
+  const plane = await startLocalPlane({ ...o.plane, say: o.say, signal: o.signal });
+  try {
+    const port = o.port ?? (await freePort(NODES_PORT)) ?? (await anyPort());
+    const world = { ...(await realWorld({ ...o, port, kubeconfig: plane.kubeconfig })), plane: () => plane.tree.state() };
+    const written = writtenOnce(o, { text: () => readFile(plane.kubeconfig, 'utf8'), what: `local control plane (logs in ${plane.logs})` });
+    return {
+      world,
+      kubeconfig: resolve(o.ownKubeconfig),
+      announce: written.write,
+      podsWelcome: () => plane.accountsReady(),
+      async close() {
+        closeWorld(world);
+        await written.remove();
+        await plane.stop();
+      },
+    };
+  } catch (error) {
+    await plane.stop();
+    throw error;
+  }
+}
+
+function closeWorld(world: RealWorld): void {
+  world.admin.close();
+  world.close();
+}
+
+/** The kubeconfig of an API server that goes with this process. */
+function writtenOnce(
+  { ownKubeconfig: path, say }: SurroundingsOptions,
+  of: { text(): Promise<string>; what: string },
+): { write(): Promise<void>; remove(): Promise<void> } {
+  let written = false;
+  return {
+    async write() {
+      await mkdir(dirname(path), { recursive: true });
+      await replaceFile(path, await of.text());
+      written = true;
+      say(`${of.what}: kubectl --kubeconfig ${path} get nodes\n`);
+    },
+    async remove() {
+      if (written) await rm(path, { force: true });
+    },
+  };
+}
+
+/** It holds credentials: the file is new and ours, whatever of others was there. A link is replaced and not followed. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const beside = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(beside, text, { mode: 0o600, flag: 'wx' });
+    await rename(beside, path);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw new Error(`the kubeconfig ${path} cannot be written: ${messageOf(error)}; choose another --socket`, { cause: error });
+  }
+}
