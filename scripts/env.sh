@@ -1,5 +1,5 @@
-# Sourced by the other scripts (plain POSIX sh, any Node >= 20.19 on PATH): where things are, and how to install and build.
-root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd)
+# Sourced by the other scripts (plain POSIX sh, any Node >= 20.19 on PATH): where things are, and how to install and build. `script_up`: the root from there.
+root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/${script_up:-..}" && pwd)
 cd "$root"
 state=$root/.actorlet
 . "$root/scripts/launch.sh"

@@ -48,7 +48,8 @@ choose_node() {
     return
   fi
   # The pinned one is checked by running it: a node_modules copied from another machine has a file that does not.
-  for node in "$1"/node_modules/node-linux-*/bin/node "$(command -v node 2>/dev/null || :)"; do
+  # The one of runtime/ brings its libraries (scripts/build/observe.sh).
+  for node in "$1"/node_modules/node-linux-*/bin/node "$1/runtime/node" "$(command -v node 2>/dev/null || :)"; do
     if [ -n "$node" ] && [ -x "$node" ] && new_enough "$node"; then return; fi
   done
   found=$(node --version 2>/dev/null) || found=none

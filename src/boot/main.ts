@@ -3,6 +3,8 @@ import { outliveSignals } from '@actorlet/process/src/signals.ts';
 import { useCompileCache } from './process/compileCache.ts';
 
 const argv = process.argv.slice(2);
+// A script that gives Node its libraries: what starts Node again goes through it, too.
+if (process.env.ACTORLET_EXEC_PATH !== undefined) process.execPath = process.env.ACTORLET_EXEC_PATH;
 if (argv.some((arg) => arg === '--check' || arg === '--check=true')) {
   // Without the cache: a check writes no file.
   const { runCheck } = await import('./check/check.ts');

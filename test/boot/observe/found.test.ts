@@ -3,9 +3,11 @@ import { symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findKubelet } from '@actorlet/kubelet/boot/observe/found/found.ts';
 import { resolvedBelow } from '@actorlet/kubelet/boot/observe/found/hostView.ts';
+import { differencesOf } from '@actorlet/kubelet/boot/observe/found/running.ts';
 import { jsonOf, linesOf } from '@actorlet/kubelet/boot/observe/found/shown.ts';
 import { observeArguments } from '@actorlet/kubelet/boot/observe/found/step.ts';
 import { type KubeletChange, watchKubelet } from '@actorlet/kubelet/boot/observe/found/watch.ts';
+import { defaultKubeletConfiguration } from '@actorlet/kubelet/machines/config/defaults.ts';
 import { describe, expect, test } from 'vitest';
 import { BOOT_SECONDS, CONFIG, FakeNode, kubelet, SHAPES } from './nodes.ts';
 
@@ -92,6 +94,29 @@ describe('which process it is', () => {
     expect(lines.join('')).not.toMatch(/\n|\p{Cc}/u);
     expect(lines.join('')).not.toContain('secret');
   });
+});
+
+test('this program as the kubelet is taken where a person chooses it', async () => {
+  using node = new FakeNode();
+  node.start(70, { comm: 'node', words: ['/x/bin/node', '--expose-gc', '/x/dist/actorlet.mjs', '--root-dir=/data'], uid: 1000 });
+  const found = await findKubelet(node.options({ pid: 70 }));
+  expect(found.loaded.flags.rootDir).toBe('/data');
+  expect(found.remarks.join()).not.toContain('not read');
+});
+
+test('what the kubelet has filled in by itself is no difference, and what it runs with instead of a file is one', () => {
+  const files = { ...defaultKubeletConfiguration(), maxPods: 7 };
+  const running = { ...defaultKubeletConfiguration(), tlsCertFile: '/pki/kubelet.crt', clusterDomain: 'x', nodeLeaseDurationSeconds: 60 };
+  const setBy = (path: string): string | null => (path === 'maxPods' ? '/etc/k.yaml:3' : null);
+  expect(differencesOf(running, files, { setBy, changed: [] })).toEqual([
+    { field: 'maxPods', running: '110', files: '7', why: '/etc/k.yaml:3 sets it, and the kubelet runs with something else' },
+    {
+      field: 'nodeLeaseDurationSeconds',
+      running: '60',
+      files: '40',
+      why: 'no file and no flag sets it: the kubelet has another default, or found it out by itself',
+    },
+  ]);
 });
 
 describe('its files', () => {

@@ -59,7 +59,7 @@ export class FakeNode implements Disposable {
 
   options(over: Partial<FindOptions> = {}): FindOptions {
     return {
-      ...{ proc: this.proc, pid: null, hostRoot: this.root, own: new Map(), env: {}, clock: createClock() },
+      ...{ proc: this.proc, pid: null, asKubelet: false, hostRoot: this.root, own: new Map(), env: {}, clock: createClock() },
       ...{ signal: new AbortController().signal, accountFolder: join(this.folder, 'account') },
       ...over,
     };

@@ -27,6 +27,8 @@ export interface Access {
 export interface AccessOptions {
   /** `--kubeconfig` of the observer; '' = none. */
   own: string;
+  /** Not with the service account of this pod. */
+  asKubelet: boolean;
   env: Readonly<Record<string, string | undefined>>;
   /** For tests; default: where every pod has its service account. */
   accountFolder?: string;
@@ -44,7 +46,7 @@ export async function accessOf(
 ): Promise<Access> {
   try {
     if (o.own !== '') return { kind: 'given', client: await readKubeConfig(o.own), asFile: true, what: `those of ${o.own}` };
-    const account = await accountOf(o.env, o.accountFolder ?? ACCOUNT_FOLDER);
+    const account = o.asKubelet ? null : await accountOf(o.env, o.accountFolder ?? ACCOUNT_FOLDER);
     if (account !== null)
       return { kind: 'serviceAccount', client: account, asFile: false, what: 'those of the service account of this pod' };
     if (flags.kubeconfig === '')

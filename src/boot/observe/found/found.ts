@@ -25,6 +25,8 @@ export interface FindOptions {
   pid: number | null;
   /** `--host-root`; null: it is found out. */
   hostRoot: string | null;
+  /** `--kubelet-credentials`. */
+  asKubelet: boolean;
   /** Flags of the observer, which win over those of the kubelet. */
   own: ReadonlyMap<string, GivenFlag>;
   env: Readonly<Record<string, string | undefined>>;
@@ -65,6 +67,7 @@ export async function findKubelet(o: FindOptions): Promise<FoundKubelet> {
   const files = await loadSeen(given, { view, cwd: process.cwd ?? '/' });
   const access = await accessOf(files, view, {
     own: text(o.own, 'kubeconfig'),
+    asKubelet: o.asKubelet,
     env: o.env,
     ...(o.accountFolder === undefined ? {} : { accountFolder: o.accountFolder }),
   });

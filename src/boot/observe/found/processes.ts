@@ -132,9 +132,11 @@ async function lookOnce(
     return refuse(`has a kubelet's name, and its program is ${oneLine(program.slice(0, SHOWN_CHARS_MAX))}`);
   if (kind === 'k3s' && !rest.some((word) => word === 'server' || word === 'agent'))
     return refuse('is k3s, and neither as a server nor as an agent');
+  // This program as a kubelet, which a person has chosen: flags of Node come first.
+  const own = /^node/.test(basename(program)) ? rest.findIndex((word) => /\/(?:actorlet\.mjs|boot\/main\.ts)$/.test(word)) : -1;
   return {
     ...{ pid, startTicks: stat.startTicks, startedMs: await startedMs(proc, stat.startTicks), kind, program },
-    args: all ? rest.slice(1) : rest,
+    args: rest.slice(all ? 1 : own + 1),
     cwd: await readlink(`${proc}/${pid}/cwd`).catch(() => null),
     parent: stat.parent,
   };

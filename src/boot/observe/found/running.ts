@@ -165,7 +165,10 @@ export interface Difference {
   why: string;
 }
 
-/** Fields in which the running kubelet differs from what its files and flags come to. Secrets are masked on both sides. */
+/**
+ * Fields in which the running kubelet differs from what its files and flags come to. Secrets are masked on both sides. What neither
+ * sets and has no default here, such as the certificate that a kubelet makes for itself, it has filled in.
+ */
 export function differencesOf(
   running: KubeletConfiguration,
   files: KubeletConfiguration,
@@ -174,8 +177,8 @@ export function differencesOf(
   const [there, here] = [leaves(toV1beta1(running)), leaves(toV1beta1(files))];
   return [...new Set([...there.keys(), ...here.keys()])].sort().flatMap((field) => {
     const [a = 'not set', b = 'not set'] = [there.get(field), here.get(field)];
-    if (a === b) return [];
     const by = setBy(field);
+    if (a === b || (by === null && !here.has(field))) return [];
     const why =
       changed.length > 0
         ? `${changed.join(', ')} changed after the kubelet was started`

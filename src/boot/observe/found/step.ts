@@ -20,6 +20,8 @@ export interface ObserveArguments {
   /** `--observe-dir`: the observer's own folder, the only one that it writes in. */
   folder: string;
   hostRoot: string | null;
+  /** `--kubelet-credentials`: read with those of the kubelet also where a pod has a service account. */
+  asKubelet: boolean;
   /** `--show-kubelet`: say what was found, and end. */
   show: boolean;
   json: boolean;
@@ -36,13 +38,14 @@ export function observeArguments(argv: readonly string[], { cwd }: { cwd: string
   const wrong: string[] = [];
   const rest: string[] = [];
   let [pid, hostRoot]: [number | null, string | null] = [null, null];
-  let [show, json, folder] = [false, false, OWN_FOLDER];
+  let [show, json, asKubelet, folder] = [false, false, false, OWN_FOLDER];
   const words = argv[0] === 'observe' ? argv.slice(1) : argv;
   for (let i = 0; i < words.length; i++) {
     const word = words[i] ?? '';
     const [name = '', inline] = /^(--[^=]+)=(.*)$/s.exec(word)?.slice(1) ?? [word];
     const value = (): string => inline ?? words[++i] ?? '';
     if (word === '--show-kubelet' || word === '--show-kubelet=true') show = true;
+    else if (word === '--kubelet-credentials' || word === '--kubelet-credentials=true') asKubelet = true;
     else if (name === '--kubelet-pid') {
       const given = value();
       pid = /^[1-9]\d{0,6}$/.test(given) && Number(given) <= NUMBER_MAX ? Number(given) : null;
@@ -68,11 +71,11 @@ export function observeArguments(argv: readonly string[], { cwd }: { cwd: string
       'the command line is not valid',
       wrong.map((what) => ({ where: 'command line', what })),
     );
-  return { own, pid, folder, hostRoot, show, json };
+  return { own, pid, folder, hostRoot, asKubelet, show, json };
 }
 
-function optionsOf({ own, pid, hostRoot }: ObserveArguments, ctx: Pick<BootContext, 'env' | 'ending'>): FindOptions {
-  return { pid, hostRoot, own: own.given, env: ctx.env, clock: createClock(), signal: ctx.ending.signal };
+function optionsOf({ own, pid, hostRoot, asKubelet }: ObserveArguments, ctx: Pick<BootContext, 'env' | 'ending'>): FindOptions {
+  return { pid, hostRoot, asKubelet, own: own.given, env: ctx.env, clock: createClock(), signal: ctx.ending.signal };
 }
 
 /**

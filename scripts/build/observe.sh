@@ -1,0 +1,94 @@
+#!/bin/sh
+# npm run build:observe [-- FOLDER [--as-built]]: builds what `actorlet observe` is shipped as into FOLDER (default dist/observe):
+#   actorlet/    one folder that runs on a node as it is: programs, Node.js, and the libraries of Node.js for nodes that lack them
+#   rootfs/      the root of the container image: that folder, the libraries in their places, links into the node's root at /host
+#   image.tar    the image as an archive: ctr -n k8s.io images import, docker load, skopeo copy docker-archive:
+# --as-built takes dist/ as it is, for tests. IMAGE names the image. Needs no root, no registry, no network. See docs/observe.md.
+set -eu
+program='npm run build:observe'
+script_up=../..
+. "$(dirname -- "$0")/../env.sh"
+out=${1:-dist/observe}
+install_packages
+use_node
+if [ "${2:-}" = --as-built ]; then build_programs; else "$node" scripts/build.mjs --force; fi
+version=$("$node" -p "require('./package.json').version")
+image=${IMAGE:-localhost/actorlet-observe:$version}
+case $(uname -m) in x86_64) cpu=x64 arch=amd64 ;; aarch64) cpu=arm64 arch=arm64 ;; *) echo "$program: no Node.js for $(uname -m) here; known are x86_64 and aarch64" >&2; exit 1 ;; esac
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1704067200)}
+umask 022
+mkdir -p "$out"
+rm -rf "$out/actorlet" "$out/rootfs" "$out/image.tar"
+home=$out/actorlet
+mkdir -p "$home/scripts" "$home/dist" "$home/node_modules/@koromix" "$home/node_modules/node-linux-$cpu/bin" "$home/runtime/lib"
+
+# The programs, without those that an observer never starts.
+cp -r bin proto package.json LICENSE "$home/"
+cp scripts/launch.sh "$home/scripts/"
+for name in actorlet actorctl documents watchdog debugger hostfigures subpath; do cp "dist/$name.mjs" "$home/dist/"; done
+cp -r dist/chunks dist/inspect "$home/dist/"
+find "$home/dist" -name '*.map' -delete
+cp -r packaging/observe "$home/manifests"
+mkdir "$home/node_modules/systeminformation"
+cp -r node_modules/systeminformation/lib node_modules/systeminformation/package.json "$home/node_modules/systeminformation/"
+cp -r node_modules/koffi "$home/node_modules/"
+cp -r "node_modules/@koromix/koffi-linux-$cpu" "$home/node_modules/@koromix/"
+
+# Node.js, and what it is linked with.
+cp "node_modules/node-linux-$cpu/bin/node" "$home/node_modules/node-linux-$cpu/bin/"
+cp "node_modules/node-linux-$cpu/LICENSE" "$home/node_modules/node-linux-$cpu/"
+native=$(find "$home/node_modules/@koromix" -name '*.node')
+# shellcheck disable=SC2086 # a list of files
+libraries=$(ldd "$home/node_modules/node-linux-$cpu/bin/node" $native | awk '/=> \// { print $3 } /^[[:space:]]*\/.*ld-linux/ { print $1 }' | sort -u)
+for file in $libraries; do cp -L "$file" "$home/runtime/lib/"; done
+loader=$(basename "$(echo "$libraries" | grep ld-linux)")
+cat >"$home/runtime/node" <<END
+#!/bin/sh
+# Node.js with its own libraries, for a machine without glibc 2.28 or libstdc++.
+here=\$(CDPATH='' cd -P -- "\$(dirname -- "\$0")" && pwd)
+ACTORLET_EXEC_PATH=\$here/node
+export ACTORLET_EXEC_PATH
+exec "\$here/lib/$loader" --library-path "\$here/lib" "\$here/../node_modules/node-linux-$cpu/bin/node" "\$@"
+END
+chmod 755 "$home/runtime/node"
+
+# The image has no shell: its programs are scripts of Node.js, which becomes what they start.
+root=$out/rootfs
+mkdir -p "$root/usr/bin" "$root/tmp" "$root/proc" "$root/sys" "$root/dev" "$root/etc" "$root/host" "$root/var/lib/actorlet-observe" "$root/var/log" "$root/run"
+cp -rl "$home" "$root/actorlet"
+rm -r "$root/actorlet/runtime" "$root/actorlet/bin"
+for file in $libraries; do
+  mkdir -p "$root$(dirname "$file")"
+  cp -L "$file" "$root$file"
+done
+chmod 1777 "$root/tmp"
+for name in actorlet actorctl; do
+  cat >"$root/usr/bin/$name" <<END
+#!/actorlet/node_modules/node-linux-$cpu/bin/node --disable-warning=ExperimentalWarning
+const flags = '--disable-sigusr1 $v8_flags --disable-warning=ExperimentalWarning'.split(' ');
+process.execve(process.execPath, [process.execPath, ...flags, '/actorlet/dist/$name.mjs', ...process.argv.slice(2)], process.env);
+END
+  chmod 755 "$root/usr/bin/$name"
+done
+echo 'root:x:0:0:root:/:/' >"$root/etc/passwd"
+# Paths of the node under their own names, where its root is at /host (kubectl debug node). A volume at such a path takes the link's place.
+for path in etc/kubernetes etc/rancher etc/os-release etc/machine-id var/lib/kubelet var/lib/rancher var/lib/containers var/log/pods var/log/containers run/containerd run/crio run/k3s; do
+  mkdir -p "$root/$(dirname "$path")"
+  ln -s "/host/$path" "$root/$path"
+done
+ln -s /run "$root/var/run"
+
+# An archive of one layer, the same for the same sources.
+work=$(mktemp -d "${TMPDIR:-/tmp}/actorlet-observe.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+archive() { tar --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" "$@"; }
+archive -cf "$work/layer.tar" -C "$root" .
+layer=$(sha256sum "$work/layer.tar" | cut -d' ' -f1)
+created=$("$node" -p "new Date($SOURCE_DATE_EPOCH * 1000).toISOString()")
+printf '{"architecture":"%s","os":"linux","created":"%s","config":{"Env":["PATH=/usr/bin"],"Entrypoint":["/usr/bin/actorlet"],"Cmd":["observe"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]},"history":[{"created":"%s","created_by":"%s"}]}' \
+  "$arch" "$created" "$layer" "$created" "$program" >"$work/config.json"
+config=$(sha256sum "$work/config.json" | cut -d' ' -f1)
+mv "$work/config.json" "$work/$config.json"
+printf '[{"Config":"%s.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' "$config" "$image" >"$work/manifest.json"
+archive -cf "$out/image.tar" -C "$work" manifest.json "$config.json" layer.tar
+echo "$program: $out/actorlet (folder), $out/image.tar ($image)"
