@@ -39,7 +39,10 @@ class Ring implements Recorder {
   readonly #paths: string[] = [];
   readonly #whats: string[] = [];
   readonly #details: string[] = [];
+  /** Of a message who sent it, of a transition the state that it left. */
   readonly #senders: string[] = [];
+  /** Of transitions. */
+  readonly #reasons: string[] = [];
   readonly #causes: (readonly Cause[] | undefined)[] = [];
   #count = 0;
 
@@ -62,9 +65,12 @@ class Ring implements Recorder {
         this.#details[row] = e.key ?? '';
         return;
       case 'transition':
+        // What is said of it is put together when it is read: few are.
         this.#paths[row] = e.path;
-        this.#whats[row] = `${e.from} -> ${e.to}`;
-        this.#details[row] = e.reason === '' ? `on ${e.event}` : `on ${e.event} (${e.reason})`;
+        this.#senders[row] = e.from;
+        this.#whats[row] = e.to;
+        this.#details[row] = e.event;
+        this.#reasons[row] = e.reason;
         return;
       case 'child.started':
         this.#paths[row] = e.path;
@@ -150,16 +156,21 @@ class Ring implements Recorder {
 
   #entry(n: number): RecorderEntry {
     const row = n % this.#capacity;
-    return {
+    const kind = this.#kinds[row] ?? 'note';
+    const [what = '', detail = '', from = ''] = [this.#whats[row], this.#details[row], this.#senders[row]];
+    const entry = {
       n,
       atMs: this.#atMs[row] ?? 0,
-      kind: this.#kinds[row] ?? 'note',
+      kind,
       path: this.#paths[row] ?? '',
-      what: this.#whats[row] ?? '',
-      detail: this.#details[row] ?? '',
-      from: this.#senders[row] ?? '',
+      what,
+      detail,
+      from,
       causes: this.#causes[row] ?? [],
     };
+    if (kind !== 'transition') return entry;
+    const reason = this.#reasons[row] ?? '';
+    return { ...entry, what: `${from} -> ${what}`, detail: reason === '' ? `on ${detail}` : `on ${detail} (${reason})`, from: '' };
   }
 }
 
