@@ -194,6 +194,41 @@ describe('connections that clients share', () => {
     expect([pings, peers.size]).toEqual([1, 1]);
   });
 
+  it('have leases and the status of a node on their own, whatever else waits', async () => {
+    const sessionsOf: Record<string, Set<unknown>> = {};
+    const { api } = await lab((stream, headers) => {
+      const path = String(headers[':path']);
+      sessionsOf[path] = (sessionsOf[path] ?? new Set()).add(stream.session);
+      answered(stream, {});
+    });
+    const clients = Array.from({ length: 20 }, (_, i) => api(`system:node:n${i}`));
+    const request = (path: string, o: Partial<KubeCallOptions>) =>
+      clients.map((kube) => kube.request({ verb: 'PUT', path, body: {} }, opts(o)));
+    const answers = [...request('/pods', {}), ...request('/leases', { class: 'heartbeat' }), ...request('/events', { class: 'event' })];
+    expect((await Promise.all(answers)).filter((answer) => !answer.ok)).toEqual([]);
+    const { '/leases': leases = new Set(), '/pods': pods = new Set(), '/events': events = new Set() } = sessionsOf;
+    expect([leases.size, pods.size, events.size]).toEqual([1, 1, 1]);
+    expect([...pods, ...events].filter((session) => leases.has(session))).toEqual([]);
+  });
+
+  it('answer a busy process, which reads only after the deadline what came before it', async () => {
+    let isBusy = false;
+    const { api } = await lab((stream) => {
+      answered(stream, {});
+      if (!isBusy) return;
+      setImmediate(() => {
+        const untilMs = performance.now() + 300;
+        while (performance.now() < untilMs) {}
+      });
+    });
+    const kube = api('system:node:n0');
+    const request = { verb: 'GET', path: '/a' } as const;
+    // The connection stands from here on.
+    await kube.request(request, opts());
+    isBusy = true;
+    expect(await kube.request(request, opts({ timeoutMs: 200 }))).toMatchObject({ ok: true });
+  });
+
   it('tell of a server that is not there, and of a call that takes too long', async () => {
     const { api, sessions, peers } = await lab(() => {});
     const kube = api('system:node:n0');

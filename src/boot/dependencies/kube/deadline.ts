@@ -28,6 +28,7 @@ export class Deadline {
   readonly #clock: Clock;
   readonly #givenUp = (): void => this.#own.abort(this.#opts.signal.reason);
   #timer: unknown;
+  #judging: NodeJS.Immediate | undefined;
   #late = false;
 
   constructor(clock: Clock, opts: KubeCallOptions) {
@@ -38,15 +39,19 @@ export class Deadline {
     if (signal.aborted) this.#givenUp();
     else signal.addEventListener('abort', this.#givenUp, { once: true });
     if (timeoutMs === null) return;
+    // A busy process reads late: an answer that came meanwhile is read before the call is given up.
     this.#timer = clock.setTimeout(() => {
-      this.#late = true;
-      this.#own.abort(new Error(`no answer within ${timeoutMs} ms`));
+      this.#judging = setImmediate(() => {
+        this.#late = true;
+        this.#own.abort(new Error(`no answer within ${timeoutMs} ms`));
+      });
     }, timeoutMs);
   }
 
   disarm(): void {
     if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
     this.#timer = undefined;
+    clearImmediate(this.#judging);
   }
   end(): void {
     this.disarm();

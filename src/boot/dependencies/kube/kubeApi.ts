@@ -291,7 +291,8 @@ class HttpsKubeApi implements KubeApi {
           }),
     };
     const ended = this.#metrics?.began(request.verb, { bodyBytes: body?.length ?? 0, nowMs: () => this.#o.clock.monoMs() });
-    const out = { method: request.verb, path: `${base}${request.path}${query}`, headers, body, signal: deadline.signal };
+    const urgent = opts.class === 'heartbeat';
+    const out = { method: request.verb, path: `${base}${request.path}${query}`, headers, body, signal: deadline.signal, urgent };
     const { sessions } = this.#o;
     const got = await (sessions === undefined ? exchangeOn(agent, server, out) : sessions.send(loaded, out));
     ended?.(got.answer?.code ?? null);

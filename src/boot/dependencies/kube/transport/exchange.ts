@@ -11,6 +11,8 @@ export interface Outgoing {
   headers: Readonly<Record<string, string>>;
   body: Buffer | undefined;
   signal: AbortSignal;
+  /** It waits behind no answer to others: leases and the status of the node. */
+  urgent: boolean;
 }
 
 export interface Answer {

@@ -28,6 +28,8 @@ const SESSION_MEMORY_MIB = 256;
 
 interface Session {
   h2: ClientHttp2Session;
+  /** Only urgent calls are on it. */
+  urgent: boolean;
   generation: number;
   /** Calls that chose it; those that wait until it stands too. */
   streams: number;
@@ -63,7 +65,7 @@ export class Sessions {
   /** Never rejects. */
   async send(loaded: Loaded, out: Outgoing): Promise<Exchanged> {
     for (;;) {
-      const session = this.#roomy(loaded);
+      const session = this.#roomy(loaded, out.urgent);
       session.streams += 1;
       const error = out.signal.aborted || !session.open ? await within(session.ready, out.signal) : null;
       // One stream more would wait for the end of another, which of a watch is never.
@@ -120,17 +122,17 @@ export class Sessions {
     return promise;
   }
 
-  /** Fills connections one by one, so that few hold all. */
-  #roomy(loaded: Loaded): Session {
+  /** Fills connections one by one, so that few hold all. Urgent calls have their own: they wait behind no answer to others. */
+  #roomy(loaded: Loaded, urgent: boolean): Session {
     for (const session of this.#live) {
       const { h2, generation, streams } = session;
       if (generation < loaded.generation) h2.close();
-      else if (!h2.closed && !h2.destroyed && streams < limitOf(h2)) return session;
+      else if (session.urgent === urgent && !h2.closed && !h2.destroyed && streams < limitOf(h2)) return session;
     }
-    return this.#opened(loaded);
+    return this.#opened(loaded, urgent);
   }
 
-  #opened(loaded: Loaded): Session {
+  #opened(loaded: Loaded, urgent: boolean): Session {
     const { config, clock } = this.#o;
     const { server, tlsServerName, insecure } = config;
     const h2 = connect(server.origin, {
@@ -145,7 +147,10 @@ export class Sessions {
       () => h2.destroy(coded('ETIMEDOUT', `no connection within ${CONNECT_TIMEOUT_MS} ms`)),
       CONNECT_TIMEOUT_MS,
     );
-    const session: Session = { h2, generation: loaded.generation, streams: 0, sent: 0, ready, open: false, pings: undefined, asked: false };
+    const session: Session = {
+      ...{ h2, urgent, generation: loaded.generation, streams: 0, sent: 0, ready },
+      ...{ open: false, pings: undefined, asked: false },
+    };
     h2.once('connect', () => {
       // A busy process may give it up in the very turn in which it opens: its `close` follows.
       if (h2.destroyed) return;
