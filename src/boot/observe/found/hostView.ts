@@ -27,8 +27,7 @@ export async function hostViewOf({ proc, pid }: { proc: string; pid: number }, h
   const theirs = await identity(`${proc}/${pid}/root/`);
   if (theirs !== null && theirs === (await identity('/'))) return viewBelow('');
   // Without CAP_SYS_PTRACE the kubelet's root is not shown: a container tells by what is mounted there.
-  if ((await identity(`${DEBUG_ROOT}/etc`)) !== null && (theirs === null || theirs === (await identity(DEBUG_ROOT))))
-    return viewBelow(DEBUG_ROOT);
+  if (theirs === null ? await isMounted(DEBUG_ROOT) : theirs === (await identity(DEBUG_ROOT))) return viewBelow(DEBUG_ROOT);
   return viewBelow(theirs === null ? '' : `${proc}/${pid}/root`);
 }
 
@@ -74,6 +73,12 @@ export async function resolvedBelow(root: string, path: string): Promise<string>
     left.push(...target.split('/').reverse());
   }
   return [root, ...at].join('/');
+}
+
+/** A root that is mounted. The folder of the image itself holds nothing but places for single mounts. */
+async function isMounted(root: string): Promise<boolean> {
+  const [here, there] = await Promise.all([stat('/'), stat(`${root}/etc`).then(() => stat(root))].map((s) => s.catch(() => null)));
+  return here != null && there != null && here.dev !== there.dev;
 }
 
 /** Null: it is not there, or may not be looked at. */

@@ -1,0 +1,125 @@
+/** The image, the DaemonSet and `kubectl debug` of packaging/observe, on a real API server with the reference kubelet. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { NODE_NAME } from '../../e2e/daemon.ts';
+import {
+  createReferenceKubelet,
+  REFERENCE_LOGS,
+  type ReferenceKubelet,
+  whyNoReferenceKubelet,
+} from '../../e2e/lab/cluster/referenceKubelet.ts';
+import { type Cluster, LONG, startCluster } from '../cluster.ts';
+
+const run = promisify(execFile);
+const project = join(import.meta.dirname, '../../..');
+const packaging = join(project, 'packaging/observe');
+const NAMESPACE = 'actorlet-observe';
+const IMAGE = 'localhost/actorlet-observe:test';
+
+interface Manifest {
+  spec: {
+    template: {
+      spec: {
+        containers: { image: string; args: string[]; env: object[]; volumeMounts: { name: string; mountPath: string }[] }[];
+        volumes: { name: string; hostPath?: { path: string } }[];
+      };
+    };
+  };
+}
+
+describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kubelet', () => {
+  const out = mkdtempSync(join(tmpdir(), 'actorlet-image-'));
+  let cluster: Cluster;
+  let kubelet: ReferenceKubelet;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ start: false });
+    await run('sh', [join(project, 'scripts/build/observe.sh'), out, '--as-built'], { env: { ...process.env, IMAGE } });
+    cluster.lab.ctr('images', 'import', join(out, 'image.tar'));
+    kubelet = await createReferenceKubelet(cluster);
+    await kubelet.start();
+    await cluster.daemon.wait('the node is Ready', async () => (await cluster.kubectl('get', 'nodes')).includes(' Ready '), LONG);
+    await cluster.kubectl('apply', '-f', join(packaging, 'rbac.yaml'));
+  }, 300_000);
+  afterAll(async () => {
+    await cluster?.kubectl('delete', 'namespace', NAMESPACE, '--wait=false').catch(() => undefined);
+    await kubelet?.dispose();
+    await cluster?.stop();
+    rmSync(out, { recursive: true, force: true });
+  }, 90_000);
+
+  /** The manifest, with the places of this node. */
+  function daemonSet(...args: string[]): Manifest {
+    const { daemon, lab, plane } = cluster;
+    const manifest = parse(readFileSync(join(packaging, 'daemonset.yaml'), 'utf8')) as Manifest;
+    const places: Readonly<Record<string, string>> = {
+      ...{ kubelet: daemon.dir, manifests: daemon.manifests, runtime: dirname(lab.socket), images: join(lab.dir, 'root') },
+    };
+    const { containers, volumes } = manifest.spec.template.spec;
+    const [container] = containers;
+    if (container === undefined) throw new Error('the DaemonSet has no container');
+    const server = new URL(plane.url);
+    container.image = IMAGE;
+    container.args = ['observe', `--kubelet-pid=${kubelet.pid ?? 0}`, ...args];
+    // There is no kube-proxy here.
+    container.env.push(
+      { name: 'KUBERNETES_SERVICE_HOST', value: server.hostname },
+      { name: 'KUBERNETES_SERVICE_PORT', value: server.port },
+    );
+    for (const { name, hostPath } of volumes) if (hostPath !== undefined) hostPath.path = places[name] ?? hostPath.path;
+    for (const mount of container.volumeMounts) mount.mountPath = places[mount.name] ?? mount.mountPath;
+    return manifest;
+  }
+
+  async function podOf(namespace: string, what: string, fits: (pod: Pod) => boolean): Promise<Pod> {
+    let last = '';
+    return cluster.daemon
+      .wait(
+        what,
+        async () => {
+          last = await cluster.kubectl('get', 'pods', '-n', namespace, '-o', 'json');
+          return (JSON.parse(last) as { items: Pod[] }).items.find(fits) ?? false;
+        },
+        LONG,
+      )
+      .catch((error: unknown) => {
+        throw new Error(`${String(error)}\n${last}`);
+      });
+  }
+  /** What its container wrote: the API server knows no way to this node. */
+  function said({ metadata: { namespace, name, uid } }: Pod): string {
+    const folder = join(REFERENCE_LOGS.podLogs, `${namespace}_${name}_${uid}`);
+    const [container = ''] = readdirSync(folder);
+    const lines = readFileSync(join(folder, container, '0.log'), 'utf8').split('\n');
+    return lines.map((line) => /^\S+ stdout F (.*)$/.exec(line)?.[1] ?? '').join('\n');
+  }
+  const exited = (pod: Pod): boolean =>
+    pod.status.containerStatuses?.some((c) => c.state?.terminated !== undefined || c.lastState?.terminated !== undefined) === true;
+
+  test('the pod of the DaemonSet finds the kubelet with its own account, and sees each place', async () => {
+    await cluster.apply(daemonSet('--show-kubelet', '-o', 'json'));
+    const pod = await podOf(NAMESPACE, 'the observer has ended', exited);
+    const found = JSON.parse(said(pod)) as { remarks: string[]; facts: object };
+    expect(found).toMatchObject({
+      ...{ credentials: 'serviceAccount', nodeName: NODE_NAME, hostRoot: '', differences: [], remarks: [] },
+      facts: { runningConfiguration: { from: 'the /configz of the kubelet' } },
+    });
+    await cluster.kubectl('delete', 'daemonset', '-n', NAMESPACE, 'actorlet-observe');
+  }, 180_000);
+
+  test('kubectl debug finds it below /host, with the credentials of the kubelet', async () => {
+    const words = ['observe', '--show-kubelet', '-o', 'json', '--kubelet-credentials', `--kubelet-pid=${kubelet.pid ?? 0}`];
+    await cluster.kubectl('debug', `node/${NODE_NAME}`, '--profile=sysadmin', `--image=${IMAGE}`, '--', '/usr/bin/actorlet', ...words);
+    const pod = await podOf('default', 'the debugger has ended', exited);
+    const found = JSON.parse(said(pod)) as { remarks: string[] };
+    expect(found).toMatchObject({ credentials: 'kubelet', nodeName: NODE_NAME, hostRoot: '/host' });
+    expect(found.remarks.join('\n')).not.toContain('cannot be read: ENOENT');
+    await cluster.kubectl('delete', 'pod', pod.metadata.name);
+  }, 180_000);
+});
