@@ -233,6 +233,7 @@ function treeInput(parts: Parts, ports: Ports, injector: InjectorOptions | null)
     kernelLog: ports.kernelLog !== undefined,
     inhibitor: ports.inhibitor !== undefined,
     iptables: ports.iptables !== undefined,
+    observer: ports.observer !== undefined,
     host: parts.outside.host,
   };
 }

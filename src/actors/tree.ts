@@ -44,6 +44,7 @@ import { objectsSpec } from './services/objects/objects.ts';
 import { serviceListerSpec } from './services/objects/serviceLister.ts';
 import { tokensSpec } from './services/objects/tokens.ts';
 import { pluginsSpec } from './services/plugins/plugins.ts';
+import { observedProbesSpec } from './services/probes/observed.ts';
 import { probesSpec } from './services/probes/probes.ts';
 import { volumesSpec } from './services/volumes/volumes.ts';
 import type { AnySpec, SupervisorSpec } from './supervision/types.ts';
@@ -83,7 +84,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
         ...(o.api === null ? [] : certificatesOfPods(o.api, o.projections)),
         ...(o.plugins === null ? [] : [pluginsSpec(o.plugins)]),
         volumesSpec(o.volumes),
-        probesSpec(o.probes),
+        o.observes ? observedProbesSpec(o.probes) : probesSpec(o.probes),
         ...(o.iptables ? [iptablesSpec()] : []),
       ]),
       {

@@ -55,6 +55,7 @@ export interface TreeInput {
   kernelLog?: boolean;
   inhibitor?: boolean;
   iptables?: boolean;
+  observer?: boolean;
   host: ProviderPlace['host'];
 }
 
@@ -78,7 +79,13 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
     ...runtimeOptions(config, o.kernelLog === true),
     ...allocation,
     api,
-    ...servicesOptions(config, { facts, plugins: o.plugins === true, iptables: o.iptables === true, cluster }),
+    ...servicesOptions(config, {
+      facts,
+      plugins: o.plugins === true,
+      iptables: o.iptables === true,
+      observes: o.observer === true,
+      cluster,
+    }),
     ...podsOptions(config, {
       facts,
       sources: configuredSources({ ...staticSources, api }),

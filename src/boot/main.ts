@@ -15,6 +15,10 @@ if (argv[0] === 'observe' && argv.some((arg) => arg === '--show-kubelet' || arg 
   process.exit(await showKubelet(argv));
 }
 outliveSignals();
+if (argv[0] === 'observe') {
+  const { observe } = await import('./observe/observe.ts');
+  process.exit(await observe(argv));
+}
 useCompileCache(argv);
 const { runDaemon } = await import('./daemon.ts');
 process.exit(await runDaemon());

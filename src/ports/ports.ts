@@ -24,6 +24,7 @@ import type { Iptables } from './machine/iptables.ts';
 import type { Journal } from './machine/journal.ts';
 import type { KernelLog } from './machine/kernelLog.ts';
 import type { Mounter } from './machine/mounter.ts';
+import type { Observer } from './machine/observer.ts';
 import type { Prober } from './prober.ts';
 import type { Csi } from './sockets/csi.ts';
 import type { DevicePlugins } from './sockets/devicePlugins.ts';
@@ -341,4 +342,6 @@ export interface Ports {
   readonly debugger?: DebuggerPort;
   /** Absent where nothing can be recorded. */
   readonly inputRecorder?: InputRecorder;
+  /** Absent where this program is the kubelet of its machine. */
+  readonly observer?: Observer;
 }

@@ -17,7 +17,7 @@ import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
 import type { ViewKey } from '../../machines/supervision/address.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { listIfThere, rmdirIfFree } from '../../ports/ifThere.ts';
+import { ifThere, listIfThere, rmdirIfFree } from '../../ports/ifThere.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
 import { sweeperLogic } from '../supervision/looks/sweeper.ts';
@@ -231,8 +231,8 @@ async function removeOrphanDir(
   fs: HostFs,
   { dir, mounts, signal, unwanted }: { dir: string; mounts: readonly MountEntry[]; signal: AbortSignal; unwanted(): boolean },
 ): Promise<boolean> {
-  const top = await fs.lstat(dir);
-  if (top.kind !== 'dir') return false;
+  const top = await ifThere(fs.lstat(dir));
+  if (top?.kind !== 'dir') return false;
   // A bind of the same file system looks like any other directory: only the table tells.
   const [mount] = mountsBelow(mounts, dir);
   if (mount !== undefined) throw new Error(`${mount.path} is mounted there`);

@@ -13,6 +13,8 @@ import type { VolumesOptions } from './volumes/volumes.ts';
 export interface ServicesOptions {
   projections: ProjectionGates;
   probes: ProbesOptions;
+  /** No probe runs: another program is the kubelet. */
+  observes: boolean;
   /** False where the node keeps no chains in the packet filter of its host. */
   iptables: boolean;
   /** Null in standalone mode, and where plugins beside this node cannot be spoken to. */
@@ -22,7 +24,7 @@ export interface ServicesOptions {
 
 export function servicesOptions(
   { config: c, flags, gates }: NodeConfig,
-  o: { facts(): NodeFacts; plugins: boolean; iptables: boolean; cluster: boolean },
+  o: { facts(): NodeFacts; plugins: boolean; iptables: boolean; observes: boolean; cluster: boolean },
 ): ServicesOptions {
   const projections = {
     trustBundles: o.cluster && gates.enabled('ClusterTrustBundleProjection'),
@@ -31,6 +33,7 @@ export function servicesOptions(
   return {
     projections,
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
+    observes: o.observes,
     iptables: o.iptables && c.makeIPTablesUtilChains,
     plugins: o.plugins && o.cluster ? { rootDir: flags.rootDir } : null,
     volumes: {

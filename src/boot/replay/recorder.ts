@@ -39,7 +39,7 @@ export function startAnew(ctx: Pick<BootContext, 'state' | 'ending'>, why: strin
 }
 
 export function createInputRecorder(ctx: BootContext): InputRecorder {
-  const { flags } = need(ctx, 'nodeConfig');
+  const { flags } = need(ctx, 'loaded');
   const file = fileOf(flags.rootDir);
   return {
     now: () => ctx.state.inputs?.now() ?? null,

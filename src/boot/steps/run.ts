@@ -70,7 +70,7 @@ type AskedOptions = Omit<Parameters<BootContext['wiring']['createNode']>[2], 'he
 
 /** The recording of the node's inputs. Null: nobody asked for one, or it cannot be made and the node runs without. */
 async function recordingOf(ctx: BootContext, options: AskedOptions): Promise<RecordedNode | null> {
-  const wanted = await wantedInputs(need(ctx, 'nodeConfig'));
+  const wanted = await wantedInputs(need(ctx, 'loaded'));
   if (wanted === null) return null;
   try {
     const { recordInputs } = await import('../replay/recordInputs.ts');

@@ -176,7 +176,7 @@ export const probeManagerMachine = deciding.createMachine({
 });
 
 /** Undefined: the pod is in no list, or has no status yet. */
-function podFacts(uid: string, { pods, statuses }: ProbesFacts): PodFacts | undefined {
+export function podFacts(uid: string, { pods, statuses }: Pick<ProbesFacts, 'pods' | 'statuses'>): PodFacts | undefined {
   const record = pods?.records.get(uid);
   const status = statuses?.get(uid)?.status;
   if (record === undefined || status === undefined) return undefined;

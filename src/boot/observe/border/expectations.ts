@@ -1,0 +1,244 @@
+/** What the kubelet is expected to do, until the world shows it; and each act that did not come in time. */
+import type { Disagreement, ExpectedAct, ExpectedKind, ObserverLedger } from '../../../machines/shown/observer/ledger.ts';
+import { EXPECTED_KINDS } from '../../../machines/shown/observer/ledger.ts';
+import type { Clock, Metrics } from '../../../ports/ports.ts';
+import { KIND_FACTS, knownDifference } from './kinds.ts';
+
+/** Beyond it the oldest that are settled go first. */
+const DISAGREEMENTS_MAX = 1_000;
+const OPEN_MAX = 20_000;
+const KNOWN_MAX = 5_000;
+/** The tree asks again within this time if it still wants an act that was not answered. */
+const ASKED_AGAIN_MS = 30_000;
+/** A timer that fires so late says that this program was held up, and how much longer it may take until it has caught up. */
+const LATE_MS = 500;
+const LATE_FACTOR = 4;
+/** How often acts are looked at whose bound has passed. */
+const LOOK_EVERY_MS = 5_000;
+
+export interface Wanted {
+  kind: ExpectedKind;
+  pod: string;
+  uid: string;
+  /** The end of `the kubelet has not ...`. */
+  what: string;
+  /** Where the kind's own bound does not fit. */
+  boundMs?: number;
+  /** What changes its words is the same act all the same. */
+  oneAtATime?: boolean;
+}
+
+/** One wish of the tree. */
+export interface Expectation {
+  /** The world shows it. */
+  came(): void;
+  /** The tree waits for it no longer, and would ask again. */
+  unanswered(): void;
+  /** The tree does not want it any more. */
+  withdrawn(): void;
+}
+
+interface Open extends ExpectedAct {
+  key: string;
+  sinceMonoMs: number;
+  boundMs: number;
+  waiting: number;
+  /** Monotonic ms since when nobody waits. */
+  idleSinceMs: number;
+  /** What of it the world shows instead; '' = nothing. */
+  instead: string;
+  late: Disagreement | null;
+}
+
+export class Expectations {
+  readonly #clock: Clock;
+  readonly #sinceMs: number;
+  readonly #open = new Map<string, Open>();
+  readonly #agreed = new Map<ExpectedKind, number>();
+  readonly #disagreed = new Map<ExpectedKind, number>();
+  readonly #knownCounts = new Map<ExpectedKind, number>();
+  #disagreements: Disagreement[] = [];
+  readonly #known = new Set<string>();
+  #ids = 0;
+  #dropped = 0;
+  #timer: unknown;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#sinceMs = clock.wallMs();
+  }
+
+  expect(wanted: Wanted): Expectation {
+    const key = keyOf(wanted);
+    const open = this.#open.get(key) ?? this.#begin(key, wanted);
+    open.waiting += 1;
+    open.what = wanted.what;
+    if (open.late !== null) open.late.expected = wanted.what;
+    let over = false;
+    const once = (act: () => void) => () => {
+      if (over) return;
+      over = true;
+      open.waiting -= 1;
+      open.idleSinceMs = this.#clock.monoMs();
+      act();
+    };
+    return {
+      came: once(() => this.#came(open)),
+      unanswered: once(() => undefined),
+      withdrawn: once(() => {
+        if (open.waiting === 0) this.#end(open);
+      }),
+    };
+  }
+
+  /** What the world shows in the place of what is expected. */
+  instead(wanted: Wanted, instead: string): void {
+    const open = this.#open.get(keyOf(wanted));
+    if (open === undefined) return;
+    if (open.late !== null) open.late.came = instead;
+    // Another difference is another wish: its time begins.
+    else if (open.instead !== '' && open.instead !== instead)
+      [open.sinceMs, open.sinceMonoMs] = [this.#clock.wallMs(), this.#clock.monoMs()];
+    open.instead = instead;
+  }
+
+  /** A difference on purpose. One for each of a pod's is kept. */
+  known({ kind, pod, uid, what }: Wanted, came: string): void {
+    const key = `${kind} ${pod} ${uid} ${came}`;
+    if (this.#known.has(key)) return;
+    if (this.#known.size >= KNOWN_MAX) this.#known.clear();
+    this.#known.add(key);
+    this.#disagree({ kind, pod, uid, expected: what, came, sort: 'differs', sinceMs: this.#clock.wallMs() });
+  }
+
+  /** It was there before anybody asked for it. */
+  agreed(kind: ExpectedKind): void {
+    this.#agreed.set(kind, (this.#agreed.get(kind) ?? 0) + 1);
+  }
+
+  /** An act that nobody expected. */
+  unexpected(of: Pick<Disagreement, 'kind' | 'pod' | 'uid' | 'expected' | 'came'>): Disagreement {
+    return this.#disagree({ ...of, sort: 'unexpected', sinceMs: this.#clock.wallMs() });
+  }
+
+  /** What was unexpected is as it should be now. */
+  settle(disagreement: Disagreement): void {
+    disagreement.settledMs ??= this.#clock.wallMs();
+  }
+
+  ledger(): ObserverLedger {
+    const counts = EXPECTED_KINDS.map((kind) => ({
+      kind,
+      agreed: this.#agreed.get(kind) ?? 0,
+      disagreed: this.#disagreed.get(kind) ?? 0,
+      known: this.#knownCounts.get(kind) ?? 0,
+    }));
+    return {
+      sinceMs: this.#sinceMs,
+      expected: [...this.#open.values()].map(({ kind, pod, uid, what, sinceMs }) => ({ kind, pod, uid, what, sinceMs })),
+      disagreements: this.#disagreements.map((d) => ({ ...d })),
+      counts: counts.filter(({ agreed, disagreed, known }) => agreed + disagreed + known > 0),
+      dropped: this.#dropped,
+    };
+  }
+
+  /** Families of `/metrics`. */
+  count(metrics: Metrics): void {
+    const acts = metrics.gauge('actorlet_observer_acts', 'Acts of the kubelet that were judged, since the start.', ['kind', 'verdict']);
+    const standing = metrics.gauge('actorlet_observer_disagreements', 'Disagreements with the kubelet that stand now.', ['known']);
+    const open = metrics.gauge('actorlet_observer_expected_acts', 'Acts that are expected of the kubelet now.');
+    metrics.onCollect(() => {
+      const { counts, disagreements, expected } = this.ledger();
+      for (const { kind, agreed, disagreed, known } of counts) {
+        acts.set(agreed, { kind, verdict: 'agreed' });
+        acts.set(disagreed, { kind, verdict: 'disagreed' });
+        acts.set(known, { kind, verdict: 'known' });
+      }
+      const stand = disagreements.filter((d) => d.settledMs === null);
+      standing.set(stand.filter((d) => d.known !== null).length, { known: 'true' });
+      standing.set(stand.filter((d) => d.known === null).length, { known: 'false' });
+      open.set(expected.length);
+    }, 'observer');
+  }
+
+  dispose(): void {
+    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#open.clear();
+  }
+
+  #begin(key: string, { kind, pod, uid, what, boundMs }: Wanted): Open {
+    const open: Open = {
+      ...{ key, kind, pod, uid, what },
+      sinceMs: this.#clock.wallMs(),
+      sinceMonoMs: this.#clock.monoMs(),
+      boundMs: boundMs ?? KIND_FACTS[kind].boundMs,
+      waiting: 0,
+      idleSinceMs: this.#clock.monoMs(),
+      instead: '',
+      late: null,
+    };
+    if (this.#open.size >= OPEN_MAX) {
+      const [oldest] = this.#open.values();
+      if (oldest !== undefined) this.#open.delete(oldest.key);
+    }
+    this.#open.set(key, open);
+    this.#arm();
+    return open;
+  }
+
+  #came(open: Open): void {
+    if (open.late === null) this.agreed(open.kind);
+    this.#end(open);
+  }
+
+  #end(open: Open): void {
+    if (open.late !== null) this.settle(open.late);
+    if (this.#open.get(open.key) === open) this.#open.delete(open.key);
+  }
+
+  #disagree(of: Omit<Disagreement, 'id' | 'settledMs' | 'rule' | 'known'>): Disagreement {
+    const known = knownDifference(of.kind, of.came);
+    const disagreement: Disagreement = { ...of, id: ++this.#ids, settledMs: null, rule: KIND_FACTS[of.kind].rule, known };
+    const counts = known === null ? this.#disagreed : this.#knownCounts;
+    counts.set(of.kind, (counts.get(of.kind) ?? 0) + 1);
+    this.#disagreements.push(disagreement);
+    if (this.#disagreements.length > DISAGREEMENTS_MAX) {
+      const at = this.#disagreements.findIndex((d) => d.settledMs !== null);
+      this.#disagreements.splice(Math.max(at, 0), 1);
+      this.#dropped += 1;
+    }
+    return disagreement;
+  }
+
+  /** While anything is expected. */
+  #arm(): void {
+    if (this.#timer !== undefined || this.#open.size === 0) return;
+    const dueMs = this.#clock.monoMs() + LOOK_EVERY_MS;
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#timer = undefined;
+      // A machine that lets this program wait shows it the world late: that time is nobody's fault.
+      const lateMs = this.#clock.monoMs() - dueMs;
+      if (lateMs > LATE_MS) for (const open of this.#open.values()) open.boundMs += lateMs * LATE_FACTOR;
+      this.#judge();
+      this.#arm();
+    }, LOOK_EVERY_MS);
+  }
+
+  #judge(): void {
+    const nowMs = this.#clock.monoMs();
+    for (const open of [...this.#open.values()]) {
+      if (open.waiting === 0) {
+        if (nowMs - open.idleSinceMs >= ASKED_AGAIN_MS) this.#end(open);
+        continue;
+      }
+      if (open.late !== null || nowMs - open.sinceMonoMs < open.boundMs) continue;
+      const { kind, pod, uid, what, sinceMs, instead } = open;
+      open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });
+    }
+  }
+}
+
+function keyOf({ kind, uid, pod, what, oneAtATime }: Wanted): string {
+  return oneAtATime === true ? `${kind} ${uid} ${pod}` : `${kind} ${uid} ${pod} ${what}`;
+}

@@ -1,0 +1,48 @@
+/** What is known of each kind of act: within which time a kubelet does it, and which rule says so. */
+import type { ExpectedKind } from '../../../machines/shown/observer/ledger.ts';
+
+interface KindFacts {
+  /** From the moment at which this tree would have done it. */
+  boundMs: number;
+  /** The entry of docs/spec. */
+  rule: string;
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+
+export const KIND_FACTS: Readonly<Record<ExpectedKind, KindFacts>> = {
+  RunPodSandbox: { boundMs: 30 * SECOND_MS, rule: 'pod lifecycle 5.3' },
+  StopPodSandbox: { boundMs: MINUTE_MS, rule: '' },
+  RemovePodSandbox: { boundMs: 5 * MINUTE_MS, rule: '' },
+  CreateContainer: { boundMs: 30 * SECOND_MS, rule: '' },
+  StartContainer: { boundMs: 30 * SECOND_MS, rule: '' },
+  StopContainer: { boundMs: MINUTE_MS, rule: '' },
+  RemoveContainer: { boundMs: 5 * MINUTE_MS, rule: '' },
+  PullImage: { boundMs: 5 * MINUTE_MS, rule: '' },
+  RemoveImage: { boundMs: 10 * MINUTE_MS, rule: '' },
+  UpdateContainerResources: { boundMs: MINUTE_MS, rule: '' },
+  PodStatus: { boundMs: 20 * SECOND_MS, rule: '' },
+  PodDeletion: { boundMs: MINUTE_MS, rule: '' },
+  MirrorPod: { boundMs: MINUTE_MS, rule: '' },
+  NodeStatus: { boundMs: 6 * MINUTE_MS, rule: '' },
+  Lease: { boundMs: 30 * SECOND_MS, rule: '' },
+  CSINode: { boundMs: MINUTE_MS, rule: '' },
+  Folder: { boundMs: MINUTE_MS, rule: '' },
+  Removal: { boundMs: 5 * MINUTE_MS, rule: '' },
+  Rename: { boundMs: MINUTE_MS, rule: 'pod lifecycle 5.16' },
+  Mount: { boundMs: 2 * MINUTE_MS, rule: '' },
+  Unmount: { boundMs: 2 * MINUTE_MS, rule: '' },
+  Cgroup: { boundMs: MINUTE_MS, rule: '' },
+};
+
+/** Differences on purpose: what is seen of them, and the entry of docs/differences.md, as it begins. */
+const KNOWN: readonly { kind: ExpectedKind; seen: RegExp; entry: string }[] = [
+  // The kubelet refuses an address of loopback, and its pods have no address of the host then.
+  { kind: 'PodStatus', seen: /^status\.hostIPs? (?:is absent|has 0 entries)/, entry: '`--node-ip` is used as written.' },
+];
+
+/** The entry of docs/differences.md that this is about; null: it is on no list. */
+export function knownDifference(kind: ExpectedKind, seen: string): string | null {
+  return KNOWN.find((k) => k.kind === kind && k.seen.test(seen))?.entry ?? null;
+}

@@ -1,0 +1,183 @@
+/** A tree beside another kubelet, on the same machine in virtual time: it changes nothing, and comes to the same. */
+import { describe, expect, it } from 'vitest';
+import { missingOf } from '../../../src/boot/observe/border/api/shows.ts';
+import { CRI, PORTS, writeOf } from '../../../src/boot/observe/border/table.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
+import { CRI_METHODS } from '../../../src/machines/wire/criMethods.ts';
+import { pod as manifest } from '../../integration/virtualNode.ts';
+import { type Beside, beside } from './beside.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+
+function create({ h }: Beside, name: string, o: Parameters<typeof manifest>[1] = {}): Pod {
+  const pod = manifest(name, o) as Pod;
+  const made = h.kube.handle({ verb: 'POST', path: PODS, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
+  if (!made.ok) throw new Error(made.failure.message);
+  return made.body as Pod;
+}
+function remove({ h }: Beside, name: string): void {
+  h.kube.handle({ verb: 'DELETE', path: `${PODS}/${name}`, query: { gracePeriodSeconds: '2' } });
+}
+function inApi({ h }: Beside, name: string): Pod | undefined {
+  const got = h.kube.handle({ verb: 'GET', path: `${PODS}/${name}` });
+  return got.ok ? (got.body as Pod) : undefined;
+}
+type Status = Pod['status'] | undefined;
+const isReady = (status: Status) => status?.conditions?.find((c) => c.type === 'Ready')?.status === 'True';
+/** What both must agree on: all but the times. */
+function told(status: Status): object {
+  const containers = (status?.containerStatuses ?? []).map(({ name, ready, started, restartCount, containerID, state }) => ({
+    ...{ name, ready, started, restartCount, containerID },
+    state: Object.keys(state),
+  }));
+  return { phase: status?.phase, podIP: status?.podIP, ready: isReady(status), containers };
+}
+const unknown = (b: Beside) => b.expectations.ledger().disagreements.filter((d) => d.known === null);
+const disagreedAt = (b: Beside) => unknown(b).map(({ sort, kind, pod }) => `${sort} ${kind} ${pod}`);
+
+describe('beside a kubelet that does what it would do', () => {
+  it('follows pods through starts, crashes, failing probes and deletion, and changes nothing', async () => {
+    await using b = await beside({ manifests: { fixed: manifest('fixed') } });
+    const { h } = b;
+    create(b, 'web');
+    create(b, 'falls', { life: 'run=1s,exit=3' });
+    create(b, 'job', { life: 'run=2s,exit=0', spec: { restartPolicy: 'Never' } });
+    create(b, 'probed', {
+      spec: { containers: [{ name: 'main', image: 'busybox:1', readinessProbe: { tcpSocket: { port: 80 }, periodSeconds: 5 } }] },
+    });
+    h.probes.answer = () => 200;
+    await h.until('Ready in the API', () => ['web', 'probed'].every((name) => isReady(inApi(b, name)?.status)));
+    await h.until('Ready for the observer', () => ['web', 'probed'].every((name) => isReady(b.status(name))));
+    await h.until('three falls', () => (inApi(b, 'falls')?.status.containerStatuses?.[0]?.restartCount ?? 0) >= 3, 300_000);
+    await h.advance(2_000);
+    for (const name of ['web', 'falls', 'job', 'probed', 'fixed-n1'])
+      expect({ name, ...told(b.status(name)) }).toEqual({ name, ...told(inApi(b, name)?.status) });
+    // The kubelet's probes alone reach the pod.
+    const asked = h.probes.asked.length;
+    h.probes.answer = () => 'refused';
+    await h.until('not Ready for the observer', () => !isReady(b.status('probed')));
+    expect(h.probes.asked.length).toBeGreaterThan(asked);
+    for (const name of ['web', 'falls', 'job', 'probed']) remove(b, name);
+    await h.until('gone from the API', () => ['web', 'falls', 'job', 'probed'].every((name) => inApi(b, name) === undefined));
+    await h.until('gone for the observer', () => ['web', 'falls', 'job', 'probed'].every((name) => b.status(name) === undefined));
+    await h.advance(300_000);
+    expect(b.acts).toEqual([]);
+    expect(disagreedAt(b)).toEqual([]);
+    const judged = new Set(
+      b.expectations
+        .ledger()
+        .counts.filter((c) => c.agreed > 0)
+        .map((c) => c.kind),
+    );
+    for (const kind of [
+      'RunPodSandbox',
+      'CreateContainer',
+      'StartContainer',
+      'StopPodSandbox',
+      'PodStatus',
+      'PodDeletion',
+      'Lease',
+    ] as const)
+      expect(judged).toContain(kind);
+  });
+
+  it('begins in the middle of things, and takes them as they are', async () => {
+    let begun = false;
+    await using b = await beside({
+      started: async (h) => {
+        const pod = manifest('early') as Pod;
+        h.kube.handle({ verb: 'POST', path: PODS, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
+        await h.until('it runs', () => h.running().length > 0);
+        begun = true;
+      },
+    });
+    expect(begun).toBe(true);
+    await b.h.until('it is Ready for the observer', () => isReady(b.status('early')));
+    await b.h.advance(120_000);
+    expect(told(b.status('early'))).toEqual(told(inApi(b, 'early')?.status));
+    expect(b.acts).toEqual([]);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+});
+
+describe('beside a kubelet that does something else', () => {
+  it('names what a kubelet that is dead has not done', async () => {
+    await using b = await beside();
+    await b.h.advance(30_000);
+    let stopped = false;
+    void b.h.node.stop().then(() => {
+      stopped = true;
+    });
+    await b.h.until('the kubelet has ended', () => stopped);
+    create(b, 'web');
+    await b.h.until('the lease is missed', () => disagreedAt(b).includes('missing Lease '), 120_000);
+    await b.h.until('the folder of the pod is missed', () => disagreedAt(b).includes('missing Folder default/web'), 120_000);
+    expect(b.acts).toEqual([]);
+  });
+});
+
+describe('the border', () => {
+  it('refuses functions and ports that nobody has classified', async () => {
+    await using b = await beside({
+      changed: (ports) => Object.assign(ports, { rocket: { launch: () => 'gone' }, host: { ...ports.host, reboot: () => 'down' } }),
+    });
+    expect('rocket' in b.ports).toBe(false);
+    expect(() => (b.ports.host as unknown as { reboot(): void }).reboot()).toThrow('host.reboot is refused: this node is only observed');
+    await expect(b.ports.net.serveHttp({ host: '127.0.0.1', port: 10250 }, async () => ({ status: 200, body: '' }))).rejects.toThrow(
+      'refused',
+    );
+    expect(() => b.ports.prober.tcpDial({ host: '10.0.0.1', port: 80 }, { signal: new AbortController().signal })).toThrow('refused');
+  });
+
+  it('takes no call of the runtime for a read that changes something', () => {
+    for (const [method, facts] of Object.entries(CRI_METHODS))
+      if (facts.mutating) expect(`${method} ${CRI[method as keyof typeof CRI]}`).not.toBe(`${method} read`);
+  });
+
+  it('knows the writes of a kubelet, and no others', () => {
+    expect(writeOf({ verb: 'PATCH', path: '/api/v1/namespaces/a/pods/b/status' })).toEqual({
+      kind: 'podStatus',
+      namespace: 'a',
+      name: 'b',
+    });
+    for (const path of ['/api/v1/namespaces/a/pods/b', '/api/v1/namespaces/a/secrets/b', '/apis/apps/v1/namespaces/a/deployments/b'])
+      expect(writeOf({ verb: 'PATCH', path })).toBeNull();
+    expect(writeOf({ verb: 'POST', path: '/apis/certificates.k8s.io/v1/certificatesigningrequests' })).toBeNull();
+    expect(writeOf({ verb: 'DELETE', path: '/api/v1/nodes/n1' })).toBeNull();
+  });
+
+  it('leaves out the ports whose sockets and programs are the kubelet’s', () => {
+    const absent = Object.entries(PORTS).flatMap(([name, row]) => (row === 'absent' ? [name] : []));
+    expect(absent).toEqual(['credentialPrograms', 'devicePlugins', 'dra', 'podResources', 'podsApi', 'inhibitor', 'iptables']);
+  });
+});
+
+describe('whether an object shows a patch', () => {
+  const has = {
+    phase: 'Running',
+    podIPs: [{ ip: '10.0.0.1' }],
+    startTime: '2026-01-01T00:00:00Z',
+    conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: '2026-01-01T00:00:07Z' }],
+    containerStatuses: [
+      {
+        name: 'a',
+        ready: true,
+        volumeMounts: [
+          { name: 'v', mountPath: '/x' },
+          { name: 'v', mountPath: '/y' },
+        ],
+      },
+    ],
+  };
+  it.each([
+    ['times apart', { startTime: '2026-01-01T00:00:03Z', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: 'x' }] }, []],
+    ['another order of mounts', { containerStatuses: [{ name: 'a', volumeMounts: [{ name: 'v', mountPath: '/y' }] }] }, []],
+    ['another phase', { phase: 'Pending' }, ['phase is Running, not Pending']],
+    ['what is to go', { podIPs: null }, ['podIPs is [{"ip":"10.0.0.1"}], not absent']],
+    ['a condition that is to go', { conditions: [{ type: 'Ready', $patch: 'delete' }] }, ['conditions[Ready] is there']],
+    ['a list as a whole', { podIPs: [{ $patch: 'replace' }, { ip: '10.0.0.1' }, { ip: '::1' }] }, ['podIPs has 1 entries, not 2']],
+    ['a container that is not there', { containerStatuses: [{ name: 'b' }] }, ['containerStatuses[b] is absent, not {"name":"b"}']],
+  ])('%s', (_, patch, missing) => {
+    expect(missingOf(patch, has)).toEqual(missing);
+  });
+});
