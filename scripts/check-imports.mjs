@@ -127,7 +127,7 @@ export const RULES = [
   {
     folder: '`harness`',
     in: /^harness\//,
-    may: ['machines/', 'admin/', 'process/', 'actors/pods/sources/manifest.ts', 'runtimes/process/admin.ts', 'harness/'],
+    may: ['machines/', 'admin/', 'process/', 'actors/pods/sources/manifest.ts', 'runtimes/process/admin.ts', 'fleet/index.ts', 'harness/'],
     packages: ANY,
   },
   { folder: '`ctl/commands/try*`', in: /^ctl\/commands\/try/, may: ['machines/', 'admin/', 'process/', 'ctl/', 'harness/'], packages: ANY },

@@ -7,8 +7,8 @@ import type { FleetSpec } from './file.ts';
 import type { Fleet, NodeTrouble } from './fleet.ts';
 import type { FleetOverview } from './overview.ts';
 import type { Cluster } from './run/cluster.ts';
-import { callsOf, countOf, Expectation, type ExpectReport, percentile } from './run/expectation.ts';
-import type { Measure } from './spec/expect.ts';
+import { countOf, Expectation, type ExpectReport, percentile } from './run/expectation.ts';
+import { measured, type SecondsOf, secondsOf } from './run/measure.ts';
 import type { NodeStep, ObjectStep, StepSpec } from './spec/steps.ts';
 
 /** How often the fleet is looked at, and how often where nothing is to be decided. */
@@ -41,7 +41,6 @@ export interface FleetReport {
   /** Requests to the API server, by verb and resource. */
   calls: Readonly<Record<string, number>>;
 }
-type SecondsOf = 'nodeReady' | 'podReady' | 'podStart';
 interface Percentiles {
   count: number;
   p50: number;
@@ -125,7 +124,7 @@ export class FleetRun {
     await acting;
     if (failure !== undefined) throw failure;
     const kinds: readonly SecondsOf[] = ['nodeReady', 'podReady', 'podStart'];
-    const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(this.#seconds(kind)).map((p) => [kind, p])));
+    const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(secondsOf(fleet, kind)).map((p) => [kind, p])));
     const calls = Object.fromEntries([...fleet.calls.byKind].sort(([, a], [, b]) => b - a));
     return { startedMs, troubles, steps: this.#steps, expect: this.#expect.map((e) => e.report()), overview, seconds, calls };
   }
@@ -175,7 +174,7 @@ export class FleetRun {
     const atMs = this.#now();
     for (const e of this.#expect) {
       const { measure } = e.spec;
-      if (measure.what !== 'objects' && (last || e.wants(atMs))) e.look(this.#valueOf(measure, overview), atMs, last);
+      if (measure.what !== 'objects' && (last || e.wants(atMs))) e.look(measured(this.#o.fleet, measure, overview), atMs, last);
       // Of objects that could not be asked for: it is late.
       else if (last) e.look(null, atMs, true);
     }
@@ -186,27 +185,6 @@ export class FleetRun {
     }
     this.#o.onLook(overview, atMs);
     return overview;
-  }
-
-  #valueOf(measure: Exclude<Measure, { what: 'objects' }>, { nodes, pods }: FleetOverview): number | null {
-    switch (measure.what) {
-      case 'nodesReady':
-        return nodes.ready;
-      case 'podsReady':
-        return pods.ready;
-      case 'calls':
-        return callsOf(this.#o.fleet.calls.byKind, measure.pattern);
-      case 'seconds':
-        return percentile(this.#seconds(measure.of), measure.percentile);
-    }
-  }
-
-  /** Sorted. */
-  #seconds(of: SecondsOf): number[] {
-    const { fleet } = this.#o;
-    const values =
-      of === 'nodeReady' ? fleet.nodes().flatMap((n) => (n.readyAfterMs === null ? [] : [n.readyAfterMs / 1_000])) : fleet.podSeconds()[of];
-    return values.sort((a, b) => a - b);
   }
 
   /** Looks at the objects that are expected. Never rejects. */

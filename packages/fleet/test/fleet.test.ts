@@ -50,7 +50,7 @@ const optionsOf = (
   signal = AbortSignal.timeout(60_000),
 ): RunOptions => ({
   ...{ fleet, spec: of, scenarios: new Map(), manifests: new Map(), clock: given.clock, signal },
-  cluster: new Cluster(withDiscovery(kube.connect({ power: { on: true }, clock: given.clock, node: '' })), signal),
+  cluster: new Cluster(withDiscovery(kube.connect({ power: { on: true }, clock: given.clock, node: '' })), { clock: given.clock, signal }),
   onLook: () => {},
   onStep: () => {},
   onTrouble: (why) => expect.fail(why),

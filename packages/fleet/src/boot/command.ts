@@ -87,7 +87,7 @@ async function run(args: Args): Promise<number> {
     const tell = progress();
     const report = await new FleetRun({
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
-      cluster: new Cluster(world.admin, interrupted.signal),
+      cluster: new Cluster(world.admin, { clock: world.clock, signal: interrupted.signal, welcome: around.podsWelcome }),
       onLook: (overview, atMs) => {
         tell(overview, atMs);
         readiness.look(overview);

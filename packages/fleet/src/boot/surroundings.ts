@@ -34,6 +34,8 @@ export interface FleetSurroundings {
   announce(): Promise<void>;
   /** Resolves when pods can be created. @throws Error where that takes too long. */
   podsWelcome(): Promise<void>;
+  /** The API server, and what nodes leave in it, is there after this process. */
+  outlives: boolean;
   /** Ends everything but the nodes. */
   close(): Promise<void>;
 }
@@ -44,7 +46,7 @@ export async function surroundingsOf(o: SurroundingsOptions): Promise<FleetSurro
   if (o.api === 'embedded') return await embedded(o);
   const world = await realWorld({ ...o, port: o.port ?? 0 });
   const close = async (): Promise<void> => closeWorld(world);
-  return { world, kubeconfig: resolve(o.kubeconfig), announce: async () => {}, podsWelcome: async () => {}, close };
+  return { world, kubeconfig: resolve(o.kubeconfig), announce: async () => {}, podsWelcome: async () => {}, outlives: true, close };
 }
 
 async function embedded(o: SurroundingsOptions): Promise<FleetSurroundings> {
@@ -59,7 +61,7 @@ async function embedded(o: SurroundingsOptions): Promise<FleetSurroundings> {
     await written.remove();
     await api.close();
   };
-  return { world, kubeconfig, announce: written.write, podsWelcome: async () => {}, close };
+  return { world, kubeconfig, announce: written.write, podsWelcome: async () => {}, outlives: false, close };
 }
 
 async function local(o: SurroundingsOptions): Promise<FleetSurroundings> {
@@ -68,12 +70,18 @@ async function local(o: SurroundingsOptions): Promise<FleetSurroundings> {
   try {
     const port = o.port ?? (await freePort(NODES_PORT)) ?? (await anyPort());
     const world = { ...(await realWorld({ ...o, port, kubeconfig: plane.kubeconfig })), plane: () => plane.tree.state() };
+    let welcome: Promise<void> | undefined;
+    const podsWelcome = (): Promise<void> => {
+      welcome ??= plane.accountsReady();
+      return welcome;
+    };
     const written = writtenOnce(o, { text: () => readFile(plane.kubeconfig, 'utf8'), what: `local control plane (logs in ${plane.logs})` });
     return {
       world,
       kubeconfig: resolve(o.ownKubeconfig),
       announce: written.write,
-      podsWelcome: () => plane.accountsReady(),
+      podsWelcome,
+      outlives: o.plane.data !== '',
       async close() {
         closeWorld(world);
         await written.remove();

@@ -4,10 +4,15 @@ import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSe
 import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
+import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { ObjectsSpec } from '../spec/expect.ts';
 
 const TIMEOUT_MS = 30_000;
 const NOT_FOUND = 404;
+const DEFINITION = 'CustomResourceDefinition';
+/** From the definition of a custom resource until it is served. */
+const SERVED_MS = 30_000;
+const LOOK_EVERY_MS = 50;
 
 interface Kind {
   apiVersion: string;
@@ -18,16 +23,24 @@ interface Resource {
   namespaced: boolean;
 }
 
+export interface ClusterOptions {
+  clock: Clock;
+  /** Aborted: requests that are under way end. */
+  signal: AbortSignal;
+  /** Resolves when objects of all kinds can be created. Absent: they can. */
+  welcome?(): Promise<void>;
+}
+
 /** @throws Error with the words of the API server, from each of its methods. */
 export class Cluster {
   readonly #kube: KubeApi;
-  readonly #signal: AbortSignal;
+  readonly #o: ClusterOptions;
   /** By apiVersion and kind. */
   readonly #resources = new Map<string, Resource>();
 
-  constructor(kube: KubeApi, signal: AbortSignal) {
+  constructor(kube: KubeApi, o: ClusterOptions) {
     this.#kube = kube;
-    this.#signal = signal;
+    this.#o = o;
   }
 
   async list(of: ObjectsSpec): Promise<KubeObject[]> {
@@ -45,13 +58,37 @@ export class Cluster {
     return typeof fits === 'string' ? items : items.filter(({ metadata }) => fits(labelsOf(metadata.labels)));
   }
 
-  /** Creates it; one that is there becomes what the manifest says, where it says something. */
+  /**
+   * Creates it; one that is there becomes what the manifest says, where it says something. Of a definition of a custom resource it waits
+   * until that is served: what follows in a manifest is often of its kind.
+   */
   async apply(object: KubeObject): Promise<void> {
+    await this.#o.welcome?.();
     const path = await this.#pathOf(object);
     const { name } = object.metadata;
     const present = await this.#ask({ verb: 'GET', path: `${path}/${name}` });
     if (present === null) await this.#ask({ verb: 'POST', path, body: object });
     else await this.#ask({ verb: 'PATCH', path: `${path}/${name}`, patchType: 'merge', body: object });
+    if (object.kind === DEFINITION) await this.#served(`${path}/${name}`, object);
+  }
+
+  async #served(path: string, { spec, metadata }: KubeObject): Promise<void> {
+    const { clock, signal } = this.#o;
+    const { group, names, versions } = isRecord(spec) ? spec : {};
+    const kind = isRecord(names) ? String(names.kind) : '';
+    const served = Array.isArray(versions) ? versions.filter(isRecord).filter((v) => v.served === true) : [];
+    // Discovery names it before it can be listed.
+    const isServed = async (): Promise<boolean> => {
+      if (!isEstablished(await this.#ask({ verb: 'GET', path }))) return false;
+      const lists = served.map((v) => this.list({ apiVersion: `${group}/${v.name}`, kind }));
+      return (await Promise.allSettled(lists)).every((list) => list.status === 'fulfilled');
+    };
+    for (const deadline = clock.monoMs() + SERVED_MS; !(await isServed()); ) {
+      if (clock.monoMs() > deadline || signal.aborted) {
+        throw new Error(`the API server does not serve ${metadata.name} after ${SERVED_MS / 1_000} s`);
+      }
+      await new Promise<void>((resolve) => void clock.setTimeout(resolve, LOOK_EVERY_MS));
+    }
   }
 
   async remove(object: KubeObject): Promise<void> {
@@ -69,8 +106,7 @@ export class Cluster {
     let resource = this.#resources.get(key);
     if (resource === undefined) {
       const found = await this.#ask({ verb: 'GET', path: root });
-      const all = isRecord(found) && Array.isArray(found.resources) ? found.resources.filter(isRecord) : [];
-      const own = all.find((r) => r.kind === kind && !String(r.name).includes('/'));
+      const own = kindsIn(found).find((r) => r.kind === kind && !String(r.name).includes('/'));
       if (own === undefined) throw new Error(`this API server has no kind ${kind} of ${apiVersion}`);
       resource = { name: String(own.name), namespaced: own.namespaced === true };
       this.#resources.set(key, resource);
@@ -80,11 +116,22 @@ export class Cluster {
 
   /** Null: there is no such object. */
   async #ask(request: KubeRequest): Promise<unknown> {
-    const answer = await this.#kube.request(request, { timeoutMs: TIMEOUT_MS, signal: this.#signal });
+    const answer = await this.#kube.request(request, { timeoutMs: TIMEOUT_MS, signal: this.#o.signal });
     if (answer.ok) return answer.body;
     if (answer.failure.code === NOT_FOUND && request.verb !== 'POST') return null;
     throw new Error(`${request.verb} ${request.path}: ${wordsOf(answer.failure)}`);
   }
+}
+
+/** Of a group and version. */
+function kindsIn(discovered: unknown): Record<string, unknown>[] {
+  return isRecord(discovered) && Array.isArray(discovered.resources) ? discovered.resources.filter(isRecord) : [];
+}
+
+function isEstablished(definition: unknown): boolean {
+  const status = isRecord(definition) && isRecord(definition.status) ? definition.status : {};
+  const conditions = Array.isArray(status.conditions) ? status.conditions.filter(isRecord) : [];
+  return conditions.some((c) => c.type === 'Established' && c.status === 'True');
 }
 
 function wordsOf({ reason, message }: KubeFailure): string {

@@ -302,6 +302,8 @@ describe('selectors', () => {
     ['pods', 'labelSelector=((', 'unable to parse requirement: (('],
     ['nodes', 'fieldSelector=spec.unschedulable=false', ['n1']],
     ['nodes', 'fieldSelector=metadata.name!=n1', []],
+    // As the kubelet of 1.36 asks.
+    ['services', 'fieldSelector=spec.clusterIP!=None', ['s1']],
     ['events', 'fieldSelector=involvedObject.name=a,reason!=Pulled', ['e1']],
   ])('of %s: %s', async (resource, query, expected) => {
     const api = await startEmbeddedApi(createClock(), 1);
@@ -315,6 +317,11 @@ describe('selectors', () => {
       ['c', 'other', ''],
     ])
       await post(`${namespace}/pods`, { metadata: { name, labels: { app } }, spec: { ...POD.spec, nodeName } });
+    for (const [name, clusterIP] of [
+      ['s1', '10.0.0.1'],
+      ['s2', 'None'],
+    ])
+      await post(`${namespace}/services`, { metadata: { name }, spec: { clusterIP } });
     await ask('PATCH', `${namespace}/pods/b/status`, { body: '{"status":{"phase":"Failed"}}', type: 'application/merge-patch+json' });
     await post(`${namespace}/events`, { metadata: { name: 'e1' }, involvedObject: { name: 'a' }, reason: 'Started' });
     await post(`${namespace}/events`, { metadata: { name: 'e2' }, involvedObject: { name: 'a' }, reason: 'Pulled' });
@@ -385,9 +392,10 @@ describe('malformed objects', () => {
   });
 
   it('are told by the step of a fleet that applies them, which goes on', async () => {
-    const api = await startEmbeddedApi(createClock(), 1);
+    const clock = createClock();
+    const api = await startEmbeddedApi(clock, 1);
     const signal = new AbortController().signal;
-    const cluster = new Cluster(api.admin, signal);
+    const cluster = new Cluster(api.admin, { clock, signal });
     await expect(cluster.apply(pod({ containerz: [] }) as unknown as KubeObject)).rejects.toThrow(
       'Invalid: Pod "p" is invalid: spec.containers: at least one container is required',
     );

@@ -15,6 +15,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
     ...['status.phase', 'status.podIP', 'status.nominatedNodeName'],
   ],
   nodes: ['spec.unschedulable'],
+  services: ['spec.clusterIP', 'spec.type'],
   events: [...OF_EVENTS.map((f) => `involvedObject.${f}`), 'reason', 'reportingComponent', 'source', 'type'],
   secrets: ['type'],
   certificatesigningrequests: ['spec.signerName'],

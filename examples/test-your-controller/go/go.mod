@@ -1,0 +1,3 @@
+module example.com/test-your-controller
+
+go 1.22

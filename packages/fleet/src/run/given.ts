@@ -1,0 +1,124 @@
+/** What callers of the library give: manifests, fault scenarios and expectations, in the words of the fleet file. */
+import { decodeScenario, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
+import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import { decodeFleet } from '../file.ts';
+import type { Fleet } from '../fleet.ts';
+import type { ExpectSpec } from '../spec/expect.ts';
+import { isManifest, objectsOf } from '../spec/objects.ts';
+import type { Cluster } from './cluster.ts';
+import { countOf, Expectation } from './expectation.ts';
+import { measured } from './measure.ts';
+
+/** YAML or JSON, of one object or many; or objects. */
+export type Manifest = string | object | readonly object[];
+
+export interface ObjectsOf {
+  /** Default v1. */
+  apiVersion?: string;
+  kind: string;
+  /** Default: `default` with a name, else all. */
+  namespace?: string;
+  name?: string;
+  /** kubectl's label selector. */
+  selector?: string;
+}
+
+/** As under `expect` of a fleet file: exactly one of `nodesReady`, `podsReady`, `objects`, `seconds`, `calls`. */
+export interface FleetExpectation {
+  name?: string;
+  nodesReady?: number;
+  podsReady?: number;
+  objects?: ObjectsOf;
+  /** Of objects: those count whose condition is True; `Ready=Unknown` for another status. */
+  condition?: string;
+  /** Of objects: the sum of the numbers at this path, such as status.availableReplicas. */
+  field?: string;
+  seconds?: 'nodeReady' | 'podReady' | 'podStart';
+  /** Of seconds. Default 99. */
+  percentile?: number;
+  /** `VERB RESOURCE` of the nodes: `PATCH pods/status`. */
+  calls?: string;
+  atLeast?: number;
+  atMost?: number;
+  /** Default 60s. Seconds and calls are decided at once by default. */
+  within?: string;
+  /** `once` (default), or `throughout`: at every look. */
+  holds?: 'once' | 'throughout';
+}
+
+const WITHIN = '60s';
+/** How often nodes and objects are looked at. */
+const LOOK_EVERY_MS = 250;
+
+/** @throws Error that says what is no manifest. */
+export function manifestsOf(manifest: Manifest): KubeObject[] {
+  if (typeof manifest === 'string') {
+    try {
+      return objectsOf(manifest);
+    } catch (error) {
+      throw new Error(`the manifest ${messageOf(error)}`);
+    }
+  }
+  return [manifest].flat().map((object: unknown) => {
+    if (isManifest(object)) return object;
+    throw new Error('the manifest has an object without apiVersion, kind or metadata.name');
+  });
+}
+
+/** @throws Error with the line and the field. */
+export function scenarioOf(scenario: string | object): Scenario {
+  const decoded = decodeScenario(typeof scenario === 'string' ? scenario : JSON.stringify(scenario), 'live');
+  if (decoded.ok) return decoded.scenario;
+  throw new Error(decoded.errors.map((e) => scenarioErrorText('scenario', e)).join('\n'));
+}
+
+/** @throws Error with the field. */
+export function specOf(expectation: FleetExpectation): ExpectSpec {
+  const { seconds, calls } = expectation;
+  const within = seconds === undefined && calls === undefined ? { within: WITHIN } : {};
+  const file = { apiVersion: 'actorlet.dev/v1alpha1', kind: 'Fleet', metadata: { name: 'expectation' } };
+  // Steps: an expectation that is decided at once is none of a run without an end.
+  const steps = [{ at: '0s', do: 'restart' }];
+  const decoded = decodeFleet(
+    JSON.stringify({ ...file, spec: { groups: [{ name: 'a', count: 1 }], steps, expect: [{ ...within, ...expectation }] } }),
+  );
+  if (!decoded.ok)
+    throw new Error(
+      decoded.errors.map(({ field, message }) => `expect: ${`${field.replace(/^spec\.expect\[0\]\.?/, '')} ${message}`.trim()}`).join('\n'),
+    );
+  const [spec] = decoded.value.expect;
+  if (spec === undefined) throw new Error('expect: nothing is expected');
+  return spec;
+}
+
+/** Gives what was there when it was met. @throws Error with what there is when it is not met in time. */
+export async function lookUntilDecided(spec: ExpectSpec, o: { fleet: Fleet; cluster: Cluster; clock: Clock }): Promise<number> {
+  const { fleet, cluster, clock } = o;
+  const fromMs = clock.monoMs();
+  const it = new Expectation(spec);
+  const { measure } = spec;
+  let trouble = '';
+  while (!it.decided) {
+    const value =
+      measure.what === 'objects'
+        ? await cluster.list(measure.of).then(
+            (objects) => countOf(objects, measure),
+            (error: unknown) => {
+              trouble = messageOf(error);
+              return null;
+            },
+          )
+        : measured(fleet, measure, fleet.overview());
+    if (value !== null) trouble = '';
+    it.look(value, clock.monoMs() - fromMs, spec.withinMs === null);
+    if (!it.decided) await new Promise<void>((resolve) => void clock.setTimeout(resolve, LOOK_EVERY_MS));
+  }
+  const { is, metMs } = it.report();
+  if (metMs !== null) return is ?? 0;
+  const seconds = ((clock.monoMs() - fromMs) / 1_000).toFixed(1);
+  const seen = is === null ? `it could not be seen${trouble === '' ? '' : ` (${trouble})`}` : `there is ${is}`;
+  throw new Error(`not met after ${seconds} s: ${spec.name}; ${seen}`);
+}
