@@ -17,9 +17,9 @@ import type { EndSignal, ProgramAnswer, ProgramEvent } from './messages.ts';
 import { type ProgramNote, programMachine } from './programMachine.ts';
 
 /** A control plane that is away costs its users time: the first restart is at once. */
-const BACKOFF = { minMs: 200, maxMs: 30_000, factor: 2, jitter: 0.1 };
-/** A program that ends again and again stays down after some minutes, until a person starts it again. */
-const INTENSITY = { max: 10, periodMs: 600_000 };
+const BACKOFF = { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 };
+/** Never reached with that back-off: a disk that is full, or a port that is taken, may be free again in an hour. */
+const INTENSITY = { max: 1_000, periodMs: 600_000 };
 const WAITING_MAX = 64;
 const SHUTDOWN_MS = 30_000;
 
@@ -32,8 +32,6 @@ export interface Program {
   fails(): Promise<never>;
   end(by: EndSignal): Promise<void>;
   note(note: ProgramNote): void;
-  /** It ended too often, and stays down. */
-  givenUp(why: string): void;
 }
 
 /** The tree of a control plane of these programs. None of them runs before it is told to. */
@@ -65,9 +63,6 @@ function programsSpec(programs: readonly Program[]): DynamicSpec<ProgramEvent> {
       if (program === undefined) throw new Error(`${name} is no program of this control plane`);
       return programSpec(program);
     },
-    // Each of them is the word of a person.
-    release: () => true,
-    onQuarantine: (name, error) => byName.get(name)?.givenUp(error.message),
   };
 }
 

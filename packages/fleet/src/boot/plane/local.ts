@@ -323,6 +323,5 @@ export class LocalPlane {
       else say(`${change.why}; it starts again (log: ${program.logFile})\n`);
     }
     if (change.kind === 'ready' && change.again) say(`${name} runs again\n`);
-    if (change.kind === 'givenUp') say(`${name} ended too often and stays down: ${change.why} (log: ${program.logFile})\n`);
   }
 }

@@ -32,10 +32,10 @@ export interface LocalProgramOptions {
   command: readonly [string, ...string[]];
   /** Whether it answers. Absent: it is ready when it runs. */
   ready?: () => Promise<boolean>;
-  /** It starts, is ready, ended by itself, or stays down. */
+  /** It is ready, or ended by itself. */
   onChange(change: ProgramChange): void;
 }
-export type ProgramChange = { kind: 'ready'; again: boolean } | { kind: 'ended'; why: string } | { kind: 'givenUp'; why: string };
+export type ProgramChange = { kind: 'ready'; again: boolean } | { kind: 'ended'; why: string };
 
 /** How a process ended by itself. */
 export class Ended extends Error {
@@ -84,10 +84,6 @@ export class LocalProgram implements Program {
   note({ on = this.#on, failure }: ProgramNote): void {
     this.#on = on;
     if (typeof failure === 'string') this.#o.onChange({ kind: 'ended', why: failure });
-  }
-
-  givenUp(why: string): void {
-    this.#o.onChange({ kind: 'givenUp', why });
   }
 
   async start(signal: AbortSignal): Promise<void> {

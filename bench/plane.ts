@@ -1,0 +1,115 @@
+/**
+ * `actorlet fleet --api local`, as somebody starts it who tests a controller (needs the programs of KUBEBUILDER_ASSETS):
+ *   start       from the start of the command until the API server is ready, and until one node is Ready and pods can be created
+ *   deployment  from the start of the command until a Deployment is Available on so many nodes, with all its replicas
+ * Of each the processor time of the fleet and of all programs of the control plane, and how busy the machine was before: with other
+ * work beside it the seconds say little, and the processor time, divided by the cores, says what they are without.
+ * Options: --rounds=3 --nodes=100 --replicas=200 --out=FILE
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { usageOf } from './lib/procs.ts';
+import { numberOption, projectRoot, report, say, sleep, summary } from './lib/report.ts';
+
+const rounds = numberOption('rounds', 3);
+const nodes = numberOption('nodes', 100);
+const replicas = numberOption('replicas', 200);
+const LOOK_MS = 200;
+const READY_FD = 3;
+const dir = mkdtempSync(join(tmpdir(), 'actorlet-bench-plane-'));
+
+interface Run {
+  /** Since the start of the command, of the first output that fits. */
+  atMs(what: RegExp): number;
+  readyMs: number;
+  endedMs: number;
+  cpuMs: number;
+}
+
+/** @param signal Ends it when it is ready; else it ends by itself. */
+async function run(args: readonly string[], o: { signal: boolean }): Promise<Run> {
+  const fromMs = performance.now();
+  const child = spawn(
+    join(projectRoot, 'bin/actorlet'),
+    ['fleet', ...args, '--api=local', '--socket=', '--port=0', `--ready-fd=${READY_FD}`],
+    {
+      stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+      cwd: dir,
+    },
+  );
+  const said: { atMs: number; text: string }[] = [];
+  let [readyMs, cpuMs, ended] = [Number.NaN, 0, false];
+  const stderr = child.stdio[2] as Readable;
+  stderr.setEncoding('utf8').on('data', (text: string) => void said.push({ atMs: performance.now() - fromMs, text }));
+  (child.stdio[READY_FD] as Readable).once('data', () => {
+    readyMs = performance.now() - fromMs;
+    if (o.signal) child.kill('SIGINT');
+  });
+  const closed = once(child, 'close').then(([code]) => {
+    ended = true;
+    if (code !== 0) throw new Error(`the fleet ended with ${code}:\n${said.map(({ text }) => text).join('')}`);
+  });
+  while (!ended) {
+    cpuMs = Math.max(cpuMs, usageOf(child.pid ?? 0).cpuMs);
+    await Promise.race([closed, sleep(LOOK_MS)]);
+  }
+  await closed;
+  const atMs = (what: RegExp): number => said.find(({ text }) => what.test(text))?.atMs ?? Number.NaN;
+  return { atMs, readyMs, endedMs: performance.now() - fromMs, cpuMs };
+}
+
+const rounded = (values: readonly number[]): ReturnType<typeof summary> => summary(values.map((v) => Math.round(v)));
+const deployment = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
+const labels = { app: 'web' };
+const manifest = {
+  ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } },
+  spec: {
+    replicas,
+    selector: { matchLabels: labels },
+    template: { metadata: { labels }, spec: { containers: [{ name: 'web', image: 'web' }] } },
+  },
+};
+const file = {
+  ...{ apiVersion: 'actorlet.dev/v1alpha1', kind: 'Fleet', metadata: { name: 'bench' } },
+  spec: {
+    groups: [{ name: 'node', count: nodes }],
+    steps: [{ at: '0s', do: 'apply', manifests: ['web.json'] }],
+    expect: [
+      { objects: deployment, condition: 'Available', atLeast: 1, within: '10m' },
+      { objects: deployment, field: 'status.availableReplicas', atLeast: replicas, within: '10m' },
+    ],
+  },
+};
+try {
+  writeFileSync(join(dir, 'web.json'), JSON.stringify(manifest));
+  writeFileSync(join(dir, 'fleet.yaml'), JSON.stringify(file));
+  const load = loadavg()[0];
+  const starts: Run[] = [];
+  const deployments: Run[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    say(`round ${round} of ${rounds}`);
+    starts.push(await run(['--nodes=1'], { signal: true }));
+    deployments.push(await run(['fleet.yaml'], { signal: false }));
+  }
+  await report('plane', {
+    unit: 'ms',
+    loadBefore: load,
+    start: {
+      apiReady: rounded(starts.map((s) => s.atMs(/logs in/))),
+      firstNodeReady: rounded(starts.map((s) => s.readyMs)),
+      cpu: rounded(starts.map((s) => s.cpuMs)),
+    },
+    deployment: {
+      ...{ nodes, replicas },
+      available: rounded(deployments.map((d) => d.atMs(/^EXPECTED/m))),
+      ended: rounded(deployments.map((d) => d.endedMs)),
+      cpu: rounded(deployments.map((d) => d.cpuMs)),
+    },
+  });
+} finally {
+  rmSync(dir, { recursive: true, force: true });
+}
