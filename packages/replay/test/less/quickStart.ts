@@ -1,6 +1,6 @@
 /** The recording of a node like the quick start's: five pods, of which one crashes again and again. */
 import { surroundings } from '@actorlet/ctl/src/commands/replay/surroundings.ts';
-import { pod, type VirtualNodeOptions, virtualNode } from '../../../../test/integration/virtualNode.ts';
+import { pod, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../../../../test/integration/virtualNode.ts';
 import { entryOfLine } from '../../src/check.ts';
 import type { Entry, Header } from '../../src/entries.ts';
 import { silentLogger, silentMetrics } from '../../src/player/silent.ts';
@@ -11,21 +11,29 @@ export const OWN = { log: silentLogger, metrics: silentMetrics };
 export const AROUND = surroundings(toldTo());
 
 /** Its lines. It is told to stop at the end. `manifests`: more pods. `before`: it is not started yet. */
-export async function quickStart(
+export function quickStart(
   minutes: number,
   { manifests = {}, before = () => {} }: Pick<VirtualNodeOptions, 'manifests' | 'before'> = {},
 ): Promise<string[]> {
+  const crasher = pod('crasher', { life: 'run=1s,exit=3' });
+  const pods = {
+    ...manifests,
+    'crasher.yaml': crasher,
+    'init.yaml': pod('init', { inits: [{}, {}], lives: { 'init-0': 'run=1s', 'init-1': 'run=1s' } }),
+  };
+  return recordedNode({ before, manifests: pods }, async (h) => {
+    for (const name of ['steady', 'graceful', 'second']) h.write(`${name}.yaml`, pod(name));
+    await h.advance(minutes * 60_000);
+  });
+}
+
+/** The lines of a node's recording: it is told to stop once `live` is over. */
+export async function recordedNode(o: VirtualNodeOptions, live: (h: VirtualNode) => Promise<void>): Promise<string[]> {
   const lines: string[] = [];
   let recording: InputRecording | undefined;
-  const crasher = pod('crasher', { life: 'run=1s,exit=3' });
   await using h = await virtualNode({
-    before,
-    manifests: {
-      ...manifests,
-      'crasher.yaml': crasher,
-      'init.yaml': pod('init', { inits: [{}, {}], lives: { 'init-0': 'run=1s', 'init-1': 'run=1s' } }),
-    },
     hollow: { latencyMs: () => 20 },
+    ...o,
     between(config, ports) {
       recording = new InputRecording(ports, {
         ...{ config, options: {}, versions: { actorlet: 'test', node: process.version } },
@@ -37,8 +45,7 @@ export async function quickStart(
       return { ports: made.ports, wrap: (node) => made.around(node) };
     },
   });
-  for (const name of ['steady', 'graceful', 'second']) h.write(`${name}.yaml`, pod(name));
-  await h.advance(minutes * 60_000);
+  await live(h);
   let stopped = false;
   void h.node.stop().then(() => {
     stopped = true;

@@ -4,7 +4,7 @@
  * watches. It outlives the daemons that talk to it.
  */
 
-import type { KubeRequest, KubeResult } from '@actorlet/kubelet/machines/kube/request.ts';
+import type { KubeObject, KubeRequest, KubeResult } from '@actorlet/kubelet/machines/kube/request.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
@@ -12,7 +12,8 @@ import type { SimRng } from '../rng.ts';
 import { kubeClient } from './kubeClient.ts';
 import { carryOut } from './kubeRoutes.ts';
 import { KubeStore } from './kubeStore.ts';
-import type { InitialEvents, KubeCall, KubeDaemon, KubeTrouble, SimKube } from './types.ts';
+import type { Resource } from './resource.ts';
+import type { InitialEvents, KubeCall, KubeDaemon, KubeTrouble, SimKube, WhichWatches } from './types.ts';
 import { KubeWatches } from './watches/kubeWatches.ts';
 
 /** Calls remembered; older ones are dropped. */
@@ -39,6 +40,8 @@ export interface SimKubeOptions {
    * forgotten. A simulation gives nodes pods that no real server lets through, and ends with such an error.
    */
   forPeople?: boolean;
+  /** What an object becomes that is created. Default: what the client sent, with what each server adds. */
+  completed?: (r: Resource, made: KubeObject) => KubeObject;
 }
 
 export function simKube(o: SimKubeOptions): SimKube {
@@ -57,7 +60,10 @@ class Kube implements SimKube {
 
   constructor(o: SimKubeOptions) {
     this.#o = o;
-    this.store = new KubeStore({ newUid: uidsFrom(o.rng), wallMs: () => o.clock.wallMs(), forPeople: o.forPeople === true });
+    this.store = new KubeStore({
+      ...{ newUid: uidsFrom(o.rng), wallMs: () => o.clock.wallMs(), forPeople: o.forPeople === true },
+      completed: o.completed,
+    });
     this.#watches = new KubeWatches({ kube: this, clock: o.clock, latencyMs: o.latencyMs });
   }
 
@@ -79,8 +85,8 @@ class Kube implements SimKube {
     return kubeClient({ kube: this, watches: this.#watches, clock, latencyMs, note: (call) => this.#note(call) }, daemon);
   }
 
-  cutWatches(how: 'close' | 'truncate'): void {
-    this.#watches.cut(how);
+  cutWatches(how: 'close' | 'truncate', which?: WhichWatches): void {
+    this.#watches.cut(how, which);
   }
 
   silenceWatches(): void {

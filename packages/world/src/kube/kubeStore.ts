@@ -50,6 +50,7 @@ export class KubeStore {
   /** Fields of a pod's status, its conditions and containers that this server is too old to know: it drops them without a word. */
   leavesOut: ReadonlySet<string> = new Set();
   readonly #newUid: (resource: string) => string;
+  readonly #completed: (r: Resource, made: KubeObject) => KubeObject;
   readonly #wallMs: () => number;
   readonly #validates: boolean;
   /** Older history is forgotten at a bound. So what waits for readers must not outlive it. */
@@ -57,8 +58,17 @@ export class KubeStore {
   /** What is asked for is judged and answered, and not kept. */
   #dry = false;
 
-  /** `forPeople`: pods that make no sense are refused, and old history is forgotten. */
-  constructor(o: { newUid: (resource: string) => string; wallMs: () => number; forPeople: boolean }) {
+  /**
+   * `forPeople`: pods that make no sense are refused, and old history is forgotten. `completed`: what an object becomes that is
+   * created.
+   */
+  constructor(o: {
+    newUid: (resource: string) => string;
+    wallMs: () => number;
+    forPeople: boolean;
+    completed?: ((r: Resource, made: KubeObject) => KubeObject) | undefined;
+  }) {
+    this.#completed = o.completed ?? ((_, made) => made);
     this.#validates = o.forPeople;
     this.forgets = o.forPeople;
     this.#newUid = o.newUid;
@@ -92,6 +102,29 @@ export class KubeStore {
       this.compact();
     };
   }
+  /** What another server kept, with its UIDs and versions, beside what is there. There is no history before it. */
+  load(objects: Iterable<readonly [Resource, KubeObject]>): void {
+    if (this.#objects.size === 0) this.#rv = 1;
+    for (const [r, object] of objects) {
+      this.#table(r.name).set(keyOf(object), object);
+      this.#rv = Math.max(this.#rv, versionOf(object));
+    }
+    this.compact();
+  }
+  /** The object as another server kept it. Its version is the next one where that of the object is in the past. */
+  keep(r: Resource, object: KubeObject): KubeObject {
+    this.#rv = Math.max(this.#rv, versionOf(object) - 1);
+    return this.#put(r, object, this.find(r.name, object.metadata.namespace ?? '', object.metadata.name));
+  }
+  /** Removes it, whatever it waits for. */
+  take(r: Resource, at: { namespace: string; name: string }): void {
+    const object = this.find(r.name, at.namespace, at.name);
+    if (object !== undefined) this.#remove(r, object);
+  }
+  find(resource: string, namespace: string, name: string): KubeObject | undefined {
+    return this.#table(resource).get(`${namespace}/${name}`);
+  }
+
   /** What `fn` writes is judged and answered, and not kept. */
   dryRun<T>(fn: () => T): T {
     this.#dry = true;
@@ -161,7 +194,7 @@ export class KubeStore {
       made.metadata.generation = 1;
       made.status = this.#keptOf(made.status ?? { phase: 'Pending' });
     }
-    return this.#put(r, made, undefined);
+    return this.#put(r, this.#completed(r, made), undefined);
   }
 
   /** Replaces all but the status, or with `status` the status (and labels and annotations) only. */
@@ -290,7 +323,7 @@ export class KubeStore {
       );
     this.#rv += 1;
     const stored: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
-    this.#table(r.name).set(`${stored.metadata.namespace ?? ''}/${stored.metadata.name}`, stored);
+    this.#table(r.name).set(keyOf(stored), stored);
     this.#tell({ rv: this.#rv, resource: r.name, type: before === undefined ? 'ADDED' : 'MODIFIED', object: stored, before }, bytes);
     return stored;
   }
@@ -298,7 +331,7 @@ export class KubeStore {
     if (this.#dry) return object;
     this.#rv += 1;
     const last: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
-    this.#table(r.name).delete(`${last.metadata.namespace ?? ''}/${last.metadata.name}`);
+    this.#table(r.name).delete(keyOf(last));
     this.#tell({ rv: this.#rv, resource: r.name, type: 'DELETED', object: last, before: object }, this.forgets ? jsonBytes(last) : 0);
     return last;
   }
@@ -321,6 +354,14 @@ export class KubeStore {
     this.#historyBytes = this.#history.reduce((sum, { bytes }) => sum + bytes, 0);
     this.#compacted = gone.at(-1)?.rv ?? this.#compacted;
   }
+}
+
+function keyOf({ metadata }: KubeObject): string {
+  return `${metadata.namespace ?? ''}/${metadata.name}`;
+}
+
+function versionOf({ metadata }: KubeObject): number {
+  return Number(metadata.resourceVersion ?? 0) || 0;
 }
 
 function jsonBytes(object: KubeObject): number {

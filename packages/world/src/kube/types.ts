@@ -45,6 +45,8 @@ export interface KubeCall {
   code?: number;
 }
 
+export type WhichWatches = (request: KubeRequest) => boolean;
+
 export interface SimKube {
   readonly store: KubeStore;
   /** The server's own, which is right. */
@@ -61,8 +63,8 @@ export interface SimKube {
   handle(request: KubeRequest): KubeResult;
   /** `credentials`: what it goes with; absent: something that is always good. */
   connect(daemon: KubeDaemon): KubeApi;
-  /** Ends open watches: as a server that restarts, or in the middle of a line. */
-  cutWatches(how: 'close' | 'truncate'): void;
+  /** Ends open watches: as a server that restarts, or in the middle of a line. `which`: default all. */
+  cutWatches(how: 'close' | 'truncate', which?: WhichWatches): void;
   /** Open watches hang for ever. */
   silenceWatches(): void;
   openWatches(): number;

@@ -6,7 +6,7 @@ import type { Power } from '../../time.ts';
 import { failureOf, integerOf, type Route, route, statusOf, versionOf } from '../kubeRoutes.ts';
 import { type Selector, selectorOf } from '../kubeSelectors.ts';
 import type { StoreEvent } from '../kubeStore.ts';
-import type { SimKube } from '../types.ts';
+import type { SimKube, WhichWatches } from '../types.ts';
 import { type Indexed, WatchIndex } from './watchIndex.ts';
 
 /** Bookmarks come about once a minute. */
@@ -93,8 +93,8 @@ export class KubeWatches {
     return { watch };
   }
 
-  cut(how: 'close' | 'truncate'): void {
-    for (const w of [...this.#open]) w.finish(how);
+  cut(how: 'close' | 'truncate', which: WhichWatches = () => true): void {
+    for (const w of [...this.#open]) if (which(w.request)) w.finish(how);
   }
 
   silence(): void {
@@ -185,6 +185,10 @@ export class WatchStream implements Indexed {
       fn();
     }, ms);
     this.#timers.add(timer);
+  }
+
+  get request(): KubeRequest {
+    return this.#o.request;
   }
 
   get waiting(): number {

@@ -89,6 +89,7 @@ export interface Dropped {
   /** UIDs. */
   readonly pods: readonly string[];
   readonly inputs: ReadonlySet<number>;
+  readonly ports: ReadonlySet<string>;
 }
 
 /** `pod=NAMESPACE/NAME`, `port=NAME` (its events), `kind=CODE` (inputs of this kind that nobody asked for). */
@@ -98,6 +99,7 @@ export function droppedBy(
 ): Dropped {
   const pods: string[] = [];
   const inputs = new Set<number>();
+  const ports = new Set<string>();
   for (const drop of drops) {
     const [, by, name = ''] = /^(pod|port|kind)=(.+)$/.exec(drop) ?? [];
     const found = by === 'pod' ? o.uidsOf(name) : by === 'port' ? eventsOf(o.script, name) : by === 'kind' ? ofKind(o.script, name) : null;
@@ -106,12 +108,13 @@ export function droppedBy(
       const pods = by === 'pod' ? ` It has the pods ${o.pods.join(', ')}.` : '';
       throw new CtlError(EXIT.usage, `--drop ${drop}: the recording has nothing of it.${pods}`);
     }
+    if (by === 'port') ports.add(name);
     for (const one of found) {
       if (typeof one === 'string') pods.push(one);
       else inputs.add(one);
     }
   }
-  return { pods, inputs };
+  return { pods, inputs, ports };
 }
 
 /** Events that came through the functions which the tree gave to this port, and out of its streams. */

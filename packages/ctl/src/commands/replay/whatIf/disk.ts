@@ -6,10 +6,10 @@ import type { Clock, FileInfo, HostFs, Sys } from '@actorlet/kubelet/ports/ports
 import type { Json } from '@actorlet/replay/src/entries.ts';
 import type { Otherwise } from '@actorlet/replay/src/lenient/lenient.ts';
 import type { Script } from '@actorlet/replay/src/lenient/script.ts';
-import { revive } from '@actorlet/replay/src/values.ts';
 import { simDisk } from '@actorlet/world/src/disk/disk.ts';
 import type { SimDisk } from '@actorlet/world/src/disk/types.ts';
 import type { Took } from './lives.ts';
+import { plain } from './plain.ts';
 
 interface Thing {
   readonly kind: 'dir' | 'other' | 'file' | 'symlink';
@@ -248,9 +248,4 @@ function parentOf(path: string): string {
 
 function codeOf(error: Json): string {
   return String((error as { p?: { code?: Json } } | null)?.p?.code ?? '');
-}
-
-const NO_FUNCTION = () => undefined;
-export function plain(json: Json): unknown {
-  return revive(json, { fn: () => NO_FUNCTION, promise: NO_FUNCTION, signal: () => new AbortController().signal });
 }

@@ -1,7 +1,9 @@
 /** What a recording tells of its runtime: how long containers ran and how they ended, images, what was there; how long calls took. */
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { CriError } from '@actorlet/kubelet/ports/ports.ts';
 import type { Json } from '@actorlet/replay/src/entries.ts';
 import type { Asked, Script } from '@actorlet/replay/src/lenient/script.ts';
+import { plain } from './plain.ts';
 
 export interface Life {
   readonly attempt: number;
@@ -9,6 +11,8 @@ export interface Life {
   readonly runMs: number | null;
   readonly exitCode: number;
   readonly exitReason: string;
+  /** Why it did not start; '': it did. */
+  readonly startError: string;
 }
 /** A sandbox or container that was there before the daemon. */
 interface Left {
@@ -25,6 +29,7 @@ export interface KnownRuntime {
 }
 
 const NS_PER_MS = 1_000_000;
+const UNAVAILABLE = 14;
 export const UID = 'io.kubernetes.pod.uid';
 
 interface Call {
@@ -32,6 +37,8 @@ interface Call {
   readonly req: Readonly<Record<string, unknown>>;
   /** Null: it failed. */
   readonly answer: Readonly<Record<string, unknown>> | null;
+  /** What the runtime said then, where it said something; else ''. */
+  readonly refusal: string;
 }
 
 export function knownRuntime(script: Script): KnownRuntime {
@@ -50,13 +57,16 @@ export function callOf(ask: Asked, { settled }: Script): Call | null {
   const [method, req] = ask.args as readonly Json[];
   const end = settled.get(ask.call ?? -1);
   if (end === undefined || typeof method !== 'string' || !isRecord(req)) return null;
-  return { method, req, answer: !end.failed && isRecord(end.value) ? end.value : null };
+  const error = end.failed ? plain(end.value) : null;
+  const refusal = error instanceof CriError && error.outcome === 'failed' && error.code !== UNAVAILABLE ? error.details : '';
+  return { method, req, answer: !end.failed && isRecord(end.value) ? end.value : null, refusal };
 }
 
 function livesOf(calls: readonly Call[], stopped: ReadonlySet<unknown>): Map<string, Life[]> {
   const statuses = new Map<unknown, Readonly<Record<string, unknown>>>();
   for (const { method, answer } of calls)
     if (method === 'ContainerStatus' && isRecord(answer?.status)) statuses.set(answer.status.id, answer.status);
+  const refused = new Map(calls.flatMap((c) => (c.method === 'StartContainer' ? [[c.req.containerId, c.refusal]] : [])));
   const lives = new Map<string, Life[]>();
   for (const { id, metadata, labels, startedAt, finishedAt, exitCode, reason } of statuses.values()) {
     if (!isRecord(metadata) || !isRecord(labels)) continue;
@@ -68,6 +78,7 @@ function livesOf(calls: readonly Call[], stopped: ReadonlySet<unknown>): Map<str
       runMs: ran ? Math.max(0, (Number(finishedAt) - Number(startedAt)) / NS_PER_MS) : null,
       ...{
         exitCode: Number(exitCode ?? 0),
+        startError: refused.get(id) ?? '',
         exitReason: typeof reason === 'string' && reason !== 'Completed' && reason !== 'Error' ? reason : '',
       },
     });
@@ -113,7 +124,7 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
-/** How long a call takes, in milliseconds: `cri.call METHOD`, `fs.readFile`. */
+/** How long a call takes, in milliseconds: `cri.call METHOD`, `fs.readFile`, `kube.request PATCH pods/status`. */
 export type Took = (call: string) => number;
 
 /** @param chance Null: each takes as long as most of its name took. Else as long as one of them, which chance chooses. */
@@ -121,8 +132,8 @@ export function tookOf({ asked, settled }: Script, chance: (() => number) | null
   const all = new Map<string, number[]>();
   for (const { name, args, call, atMs } of asked) {
     const end = settled.get(call ?? -1);
-    if (end === undefined || end.failed) continue;
-    const key = name === 'cri.call' ? `${name} ${String((args as readonly Json[])[0])}` : name;
+    if (end === undefined || end.failed || (isRecord(end.value) && end.value.ok === false)) continue;
+    const key = callName(name, args as readonly Json[]);
     const took = all.get(key);
     if (took === undefined) all.set(key, [end.atMs - atMs]);
     else took.push(end.atMs - atMs);
@@ -132,4 +143,13 @@ export function tookOf({ asked, settled }: Script, chance: (() => number) | null
     const took = all.get(call) ?? [];
     return took[Math.floor((chance?.() ?? 0.5) * took.length)] ?? 0;
   };
+}
+
+/** Calls of one name take about as long. */
+export function callName(name: string, [first]: readonly unknown[]): string {
+  if (name === 'cri.call') return `${name} ${String(first)}`;
+  if (!name.startsWith('kube.') || !isRecord(first)) return name;
+  const { verb = 'GET', path } = first;
+  const [, resource, sub = ''] = /^\/apis?\/.*?v\w+\/(?:namespaces\/[^/]+\/)?([^/]+)(?:\/[^/]+)?(\/.+)?$/.exec(String(path)) ?? [];
+  return `kube.request ${String(verb)} ${resource ?? String(path)}${sub}`;
 }

@@ -8,8 +8,8 @@ import type { Json } from '@actorlet/replay/src/entries.ts';
 import type { Otherwise } from '@actorlet/replay/src/lenient/lenient.ts';
 import type { Script, Settled } from '@actorlet/replay/src/lenient/script.ts';
 import type { HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
-import { plain } from './disk.ts';
 import { callOf, UID } from './lives.ts';
+import { plain } from './plain.ts';
 
 interface Answer {
   /** Since a container of the pod was started last. */

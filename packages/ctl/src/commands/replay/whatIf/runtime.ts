@@ -68,7 +68,7 @@ function logOf(req: unknown): string {
 function lifeOf(lives: readonly Life[], attempt: number): Partial<Life> | undefined {
   const life = lives.find((one) => one.attempt === attempt) ?? lives.at(-1);
   if (life === undefined) return undefined;
-  return life.runMs === null ? { runMs: null } : life;
+  return life.runMs === null ? { runMs: null, startError: life.startError } : life;
 }
 
 /** Makes what was there before the daemon. Its ids are others. */

@@ -1,6 +1,6 @@
 /**
- * `actorctl replay FILE --set --fault --drop`: the recorded node with something changed. Its runtime, its disk and the answers to
- * probes are played, from what the recording tells of them. It is run without the change, too, and each way with several seeds: what
+ * `actorctl replay FILE --set --fault --drop`: the recorded node with something changed. Its runtime, its disk, its API server and the
+ * answers to probes are played, from what the recording tells of them. It is run without the change, too, and each way with several seeds: what
  * differs among the unchanged runs comes of chance.
  */
 
@@ -26,11 +26,15 @@ import { silentLogger, silentMetrics } from '@actorlet/replay/src/player/silent.
 import type { CtlIo } from '../../../io.ts';
 import { inputFiles, openInputs } from '../file.ts';
 import { surroundings } from '../surroundings.ts';
-import { configWith, droppedBy } from './changes.ts';
+import { type PlayedApi, playedApi } from './api/api.ts';
+import { type KnownApi, knownApi } from './api/known.ts';
+import { wordsOf } from './api/words.ts';
+import { configWith, type Dropped, droppedBy } from './changes.ts';
 import { knownDisk, playedDisk } from './disk.ts';
 import { knownRuntime, tookOf } from './lives.ts';
 import { knownProbes, playedProber } from './prober.ts';
 import { type PlayedRuntime, playedRuntime } from './runtime.ts';
+import { silenced } from './silent.ts';
 
 export interface WhatIfOptions {
   path: string;
@@ -54,6 +58,8 @@ interface Recorded {
   readonly header: Header;
   readonly script: Script;
   readonly pods: KnownPods;
+  /** Null: it was in no cluster. */
+  readonly api: KnownApi | null;
   /** How each pod was at the end, by UID. */
   readonly ends: ReadonlyMap<string, string>;
 }
@@ -68,6 +74,8 @@ interface Lived {
   readonly atEnd: ReadonlyMap<string, string>;
   readonly ends: ReadonlyMap<string, string>;
   readonly broken: PlayedRuntime['checks']['broken'];
+  /** What the node asked of the API server, and the recording does not tell of. */
+  readonly untold: readonly string[];
   readonly failure: string | null;
 }
 
@@ -95,11 +103,12 @@ export async function runWhatIf(io: CtlIo, o: WhatIfOptions): Promise<number> {
         config: withFaults(configWith(header.config, []), scenario),
         edit: new Edit({ inputs: new Set(stops) }),
         scenario: null,
+        dropped: { pods: [], inputs: new Set(), ports: new Set() },
         ...{ around, seed },
       }),
     );
     const edit = new Edit({ pods: dropped.pods, inputs: new Set([...stops, ...dropped.inputs]) });
-    changes.push(await lived(recorded, { config: changed, edit, scenario, around, seed }));
+    changes.push(await lived(recorded, { config: changed, edit, scenario, dropped, around, seed }));
   }
   const difference = firstDifference(unchanged[0]?.steps ?? [], changes[0]?.steps ?? []);
   const rows = pods.all.map((pod) => rowOf(pod, { recorded: recorded.ends, unchanged, changes }));
@@ -107,8 +116,9 @@ export async function runWhatIf(io: CtlIo, o: WhatIfOptions): Promise<number> {
   const brokenNow = new Map(changes.flatMap((run) => [...run.broken]));
   const broken = [...brokenNow.values()].filter(({ invariant }) => !brokenBefore.has(invariant));
   const failure = [...changes, ...unchanged].find((run) => run.failure !== null)?.failure ?? null;
-  if (o.json) io.out(`${JSON.stringify({ file, remark: recorded.remark, difference, pods: rows, broken, failure }, null, 2)}\n`);
-  else io.out(shown(header, { file, remark: recorded.remark, difference, rows, broken, failure }));
+  const untold = [...new Set([...changes, ...unchanged].flatMap((run) => run.untold))].sort();
+  if (o.json) io.out(`${JSON.stringify({ file, remark: recorded.remark, difference, pods: rows, untold, broken, failure }, null, 2)}\n`);
+  else io.out(shown(header, { file, remark: recorded.remark, difference, rows, untold, broken, failure }));
   return failure === null && broken.length === 0 ? EXIT.ok : EXIT.no;
 }
 
@@ -174,13 +184,24 @@ async function learned(file: string, around: Surroundings): Promise<Recorded> {
     divergence === null
       ? null
       : `this checkout does something else from ${new Date(divergence.wallMs).toISOString()} on: the world is known up to there`;
-  return { remark, header, script, pods, ends: new Map([...ends].map(([uid, { end }]) => [uid, end])) };
+  const wallMs = (monoMs: number): number =>
+    monoMs + (script.wall.findLast((wall) => wall.atMs <= monoMs)?.offsetMs ?? header.wallMs - header.monoMs);
+  const api = script.asked.some(({ name }) => name === 'kube.request') ? knownApi(script, wallMs) : null;
+  const said = (pod: KnownPod): string => {
+    const how = ends.get(pod.uid)?.end ?? 'gone';
+    return api?.ends(pod, how) ?? how;
+  };
+  return { remark, header, script, pods, api, ends: new Map(pods.all.map((pod) => [pod.uid, said(pod)])) };
 }
 
 const OWN = { log: silentLogger, metrics: silentMetrics };
 
-function endsOf(node: Node, pods: KnownPods, ends: Map<string, string>): void {
-  for (const { uid } of pods.all) ends.set(uid, pods.howIs(node, uid));
+/** @param pods Those of the recording; `seen`: those of this run. */
+function endsOf(node: Node, o: { pods: KnownPods; seen: KnownPods; api: PlayedApi | null }, ends: Map<string, string>): void {
+  for (const pod of o.pods.all) {
+    const how = o.seen.howIs(node, pod.uid);
+    ends.set(pod.uid, o.api === null ? how : wordsOf(o.api.store, pod, how));
+  }
 }
 
 /** When the daemon was told to stop, or the recording ends. */
@@ -189,15 +210,16 @@ function endMsOf({ done, endMs }: Script): number {
 }
 
 async function lived(
-  { header, script }: Recorded,
-  o: { config: NodeConfig; edit: Edit; scenario: Scenario | null; around: Surroundings; seed: number },
+  { header, script, pods, api: known }: Recorded,
+  o: { config: NodeConfig; edit: Edit; scenario: Scenario | null; dropped: Dropped; around: Surroundings; seed: number },
 ): Promise<Lived> {
   const steps: Step[] = [];
   const [atEnd, ends] = [new Map<string, string>(), new Map<string, string>()];
-  const pods = new KnownPods();
+  const seen = new KnownPods();
   const chance = seeded(header.seed + 3 + o.seed * 1_000);
   const took = tookOf(script, o.seed === 0 ? null : chance);
   let runtime: PlayedRuntime | null = null;
+  let api: PlayedApi | null = null;
   let live: Node | null = null;
   let failure: string | null = null;
   const { player } = await runLeniently({
@@ -214,9 +236,14 @@ async function lived(
         clock.setTimeout(beat, BEAT_MS);
       };
       clock.setTimeout(beat, BEAT_MS);
-      clock.setTimeout(() => (live === null ? undefined : endsOf(live, pods, atEnd)), endMsOf(script) - clock.monoMs());
+      clock.setTimeout(() => (live === null ? undefined : endsOf(live, { pods, seen, api }, atEnd)), endMsOf(script) - clock.monoMs());
       const prober = playedProber(knownProbes(script), { clock, hollow: runtime.hollow });
-      return (name, args) => answers(name, args) ?? prober(name, args) ?? disk.answers(name, args);
+      if (known !== null)
+        api = playedApi(known, { clock, took, seed: o.seed, without: o.dropped.pods, isSilent: o.dropped.ports.has('kube') });
+      const server = api?.answers ?? (() => undefined);
+      const silent = silenced(o.dropped.ports);
+      return (name, args) =>
+        silent(name, args) ?? answers(name, args) ?? prober(name, args) ?? server(name, args) ?? disk.answers(name, args);
     },
     made(made) {
       live = made;
@@ -224,14 +251,15 @@ async function lived(
       if (o.scenario !== null) inject(made, o.scenario).catch((error: unknown) => (failure = messageOf(error)));
     },
     step(e, made, nowMs) {
-      pods.see(e, made);
+      seen.see(e, made);
       if (e.kind === 'transition') steps.push({ atMs: nowMs, path: e.path, what: `${e.from} -> ${e.to} on ${e.event}` });
     },
   });
-  if (player.node !== null) endsOf(player.node, pods, ends);
   // Set in a callback, which the compiler does not see.
-  const played = runtime as PlayedRuntime | null;
-  return { steps, atEnd, ends, broken: played?.checks.broken ?? new Map(), failure: failure ?? player.failure };
+  const [played, server] = [runtime as PlayedRuntime | null, api as PlayedApi | null];
+  if (player.node !== null) endsOf(player.node, { pods, seen, api: server }, ends);
+  const untold = [...(server?.untold ?? [])];
+  return { steps, atEnd, ends, untold, broken: played?.checks.broken ?? new Map(), failure: failure ?? player.failure };
 }
 
 /** As soon as the injector of the node runs. */
@@ -283,11 +311,12 @@ interface Shown {
   remark: string | null;
   difference: Difference | null;
   rows: readonly Row[];
+  untold: readonly string[];
   broken: readonly { invariant: string; what: string; atMs: number }[];
   failure: string | null;
 }
 
-function shown(header: Header, { file, remark, difference, rows, broken, failure }: Shown): string {
+function shown(header: Header, { file, remark, difference, rows, untold, broken, failure }: Shown): string {
   const time = (atMs: number) => new Date(atMs - header.monoMs + header.wallMs).toISOString();
   const lines = [
     `${file}: run ${SEEDS.length} times with the changes and ${SEEDS.length} times without them, each time with another seed, and one minute longer`,
@@ -302,6 +331,7 @@ function shown(header: Header, { file, remark, difference, rows, broken, failure
       `    changed:   ${stepWords(difference.changed, time)}`,
     );
   for (const row of [...rows].sort((a, b) => Number(a.verdict === 'same') - Number(b.verdict === 'same'))) lines.push(...rowLines(row));
+  for (const path of untold) lines.push(`  NOT IN THE RECORDING: ${path}. The API server answered that it is not there.`);
   for (const one of broken) lines.push(`  BROKEN ${one.invariant} at ${time(one.atMs)}: ${one.what}`);
   if (broken.length === 0) lines.push('  Every invariant held.');
   return `${lines.map(printable).join('\n')}\n`;

@@ -6,9 +6,9 @@ import { zstdCompressSync } from 'node:zlib';
 import { runWhatIf, type WhatIfOptions } from '@actorlet/ctl/src/commands/replay/whatIf/whatIf.ts';
 import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { pod } from '../../../test/integration/virtualNode.ts';
-import { quickStart } from './less/quickStart.ts';
-import { toldTo } from './toldTo.ts';
+import { pod } from '../../../../test/integration/virtualNode.ts';
+import { quickStart } from '../less/quickStart.ts';
+import { toldTo } from '../toldTo.ts';
 
 let dir: string;
 let path: string;
@@ -46,7 +46,7 @@ it('without a pod: that one is gone, and the others end as they did', async () =
 it('with the runtime away for two seconds, a quiet node ends as it was recorded, and with a lower limit of pods it does not', async () => {
   const quiet = join(dir, 'quiet.inputs.zst');
   writeFileSync(quiet, zstdCompressSync(`${(await quickStart(2)).join('\n')}\n`));
-  const fault = join(import.meta.dirname, '../../../examples/test-your-pods/faults/runtime-away.yaml');
+  const fault = join(import.meta.dirname, '../../../../examples/test-your-pods/faults/runtime-away.yaml');
   const away = await whatIf({ path: quiet, fault });
   expect(away.pods.map(({ verdict }) => verdict)).toEqual(['same', 'same', 'same', 'same', 'same']);
   for (const { recorded, unchanged, changed } of away.pods) expect([unchanged, changed]).toEqual([recorded, recorded]);
@@ -85,7 +85,7 @@ it('with another configuration: the first step that differs is named', async () 
 
 it('with a fault: the runtime is away at the start', async () => {
   const { difference, failure } = await whatIf({
-    fault: join(import.meta.dirname, '../../../examples/test-your-pods/faults/runtime-away.yaml'),
+    fault: join(import.meta.dirname, '../../../../examples/test-your-pods/faults/runtime-away.yaml'),
   });
   expect(difference?.path).toMatch(/^node\/(?:runtime|foundation)\//);
   expect(failure).toBeNull();
