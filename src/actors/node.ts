@@ -11,6 +11,7 @@ import { podOfMessage } from '../machines/pod/setAside.ts';
 import { statusesView } from '../machines/pods/status/messages.ts';
 import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
 import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
+import { createUsageLog, type UsageLog } from '../machines/shown/deaths/usageLog.ts';
 import type { Moment } from '../machines/shown/moment/moment.ts';
 import { entryLine, isBelow } from '../machines/shown/recorderEntry.ts';
 import { logicOf } from '../machines/xstate/inside.ts';
@@ -104,6 +105,7 @@ interface Parts {
   facts: NodeFacts;
   recorder: Recorder;
   history: History | null;
+  usage: UsageLog;
   started: { wallMs: number; monoMs: number };
   /** Throws before it is built. */
   live(): SupervisionTree;
@@ -122,14 +124,15 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
   const recorder = createRecorder(o.recorderEntries);
   // What the node keeps for itself is on its own clock, and each look at that is an input of a recording.
   const lookedAtBy = isLookedAt(config) ? outside.clock : o.onlooker?.clock;
-  const history = lookedAtBy === undefined ? null : createHistory(lookedAtBy);
   const { clock } = outside;
+  const history =
+    lookedAtBy === undefined && !keepsDeaths(config) ? null : createHistory(lookedAtBy ?? clock, { lean: lookedAtBy === undefined });
   const started = { wallMs: clock.wallMs(), monoMs: clock.monoMs() };
   const live = (): SupervisionTree => {
     if (tree === undefined) throw new Error('the tree is not built yet');
     return tree;
   };
-  const parts: Parts = { config, outside, o, facts, recorder, history, started, live };
+  const parts: Parts = { config, outside, o, facts, recorder, history, usage: createUsageLog(), started, live };
   const { ports, injector } = withFaults(parts, watchedPorts(parts));
   const built = createTree(nodeTree(treeOptions(config, treeInput(parts, ports, injector))), ports, {
     observers: observersOf(parts, ports),
@@ -150,7 +153,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     start: () => built.start(),
     stop: () => built.stop(),
     recorder: (limit) => recorder.dump(limit === undefined ? {} : { limit }),
-    inspected: history === null ? null : inspectedOf(parts, history, injector),
+    inspected: history === null || lookedAtBy === undefined ? null : inspectedOf(parts, history, injector),
   };
 }
 
@@ -238,7 +241,8 @@ function treeInput(parts: Parts, ports: Ports, injector: InjectorOptions | null)
   };
 }
 
-function inspectOf({ config, o, facts, recorder, history, started, live }: Parts): Inspect {
+function inspectOf(parts: Parts): Inspect {
+  const { config, o, facts, recorder, history, started, live } = parts;
   return {
     state: () => live().state(),
     stateAt: (path) => live().stateAt(path),
@@ -251,6 +255,8 @@ function inspectOf({ config, o, facts, recorder, history, started, live }: Parts
     ...(o.page === undefined ? {} : { page: o.page }),
     identity: { name: facts.nodeName, version: o.build?.gitVersion ?? '', kubeconfig: config.flags.kubeconfig },
     started,
+    ...(history === null ? {} : { secrets: { of: (uid) => history.secretsOf(uid), hidden: (text) => history.hidden(text) } }),
+    usage: parts.usage,
     ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
   };
 }
@@ -276,7 +282,12 @@ function inspectedOf({ outside, o, facts, recorder, started, live }: Parts, hist
   };
 }
 
-/** Whether pods' histories are kept: for the page, the recording, or traces. */
+/** Bundles of facts about deaths are made from pods' histories, too. A recording of an older release says nothing of them. */
+function keepsDeaths({ flags }: NodeConfig): boolean {
+  return flags.deathsMax > 0;
+}
+
+/** Whether pods' histories are kept for the page, the recording, or traces. */
 function isLookedAt({ flags, config }: NodeConfig): boolean {
   return flags.inspect !== '' || flags.record !== '' || (config.tracing?.samplingRatePerMillion ?? 0) > 0;
 }

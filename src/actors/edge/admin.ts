@@ -17,6 +17,7 @@ import type { Observer } from '../../ports/machine/observer.ts';
 import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
+import { deathRoute } from './admin/deathRoute.ts';
 import { execOffer } from './admin/execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './admin/faultRoute.ts';
 import { recordRoute } from './admin/recordRoute.ts';
@@ -72,6 +73,8 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/healthz': page('/healthz'),
       '/chart': page('/chart'),
       '/timeline': page('/timeline'),
+      '/deaths': page('/deaths'),
+      '/death': (req) => deathRoute(ctx, { rootDir: o.figures?.rootDir ?? '', req }),
       '/page': () => pageAddress(o),
       '/summary': summaryRoute(ctx, o),
       '/node': () => json(nodePage(now(), o.inspect.identity?.kubeconfig)),
@@ -105,13 +108,13 @@ function podsPage(m: Moment, req: HttpRequest): HttpReply {
 }
 
 /** Processor and memory of the node and its pods, as /stats/summary has them. */
-function summaryRoute(ctx: ActorCtx<ServerEvent>, { figures, podLogsDir }: AdminOptions): Route {
+function summaryRoute(ctx: ActorCtx<ServerEvent>, { figures, podLogsDir, inspect: { usage } }: AdminOptions): Route {
   if (figures === undefined) return () => text('501: this node keeps no figures\n', 501);
   const { nodeName, rootDir, podsAtRoot, runtimeRequestTimeoutMs } = figures;
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs });
   const volumes = async () => new Map<string, PodVolumes>();
   const usedCpuNs = () => ctx.ports.host.usedCpuNs?.();
-  const stats = createStats({ ports: ctx.ports, cri, nodeName, rootDir, podLogsDir, volumes, podsAtRoot, usedCpuNs });
+  const stats = createStats({ ports: ctx.ports, cri, nodeName, rootDir, podLogsDir, volumes, podsAtRoot, usedCpuNs, usage });
   return async (req) => {
     try {
       return json(await stats.summary({ brief: true, signal: req.signal }));

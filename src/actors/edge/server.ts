@@ -3,6 +3,7 @@
 import { fromPromise } from 'xstate';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { serverMachine } from '../../machines/edge/serverMachine.ts';
+import type { UsageLog } from '../../machines/shown/deaths/usageLog.ts';
 import type { Moment } from '../../machines/shown/moment/moment.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { provided } from '../../machines/xstate/provide.ts';
@@ -34,6 +35,10 @@ export interface Inspect {
   identity?: { name: string; version: string; kubeconfig: string };
   /** When this node began. */
   started?: { wallMs: number; monoMs: number };
+  /** What is secret of a pod, and a text without what is secret of any pod. Absent: this node keeps no texts of pods. */
+  secrets?: { of(uid: string): readonly string[]; hidden(text: string): string };
+  /** What was measured of pods lately. */
+  usage?: UsageLog;
 }
 
 /** Whether the inspection page is served; the token lets its reader act on the node. */

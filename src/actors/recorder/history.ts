@@ -1,6 +1,6 @@
 /**
  * What the flight recorder forgets too soon for a pod's timeline: its worker's states and its calls of the runtime. Kept
- * only where the node is inspected; bounded per pod and in pods, the one that was quiet the longest goes first.
+ * where the node is inspected or keeps deaths; bounded per pod and in pods, the one that was quiet the longest goes first.
  */
 
 import type { PodStatus } from '../../machines/kube/types.ts';
@@ -22,6 +22,9 @@ const FIRST_STEPS_KEPT = 40;
 const CALLS_MAX = 160;
 /** Spans of containers kept per pod, likewise. */
 const SPANS_MAX = 160;
+/** Secrets kept per pod: words of commands, values of variables. */
+const SECRETS_MAX = 500;
+const SECRETS_CHARS_MAX = 64 * 1024;
 /** Container and sandbox ids whose pod is known. */
 const IDS_MAX = 4096;
 
@@ -40,6 +43,8 @@ export interface History {
   watch(cri: Cri): Cri;
   /** A message without what is secret of the node, as it may leave the machine. */
   hidden(text: string): string;
+  /** What is secret of this pod, as its calls of the runtime had it. */
+  secretsOf(uid: string): readonly string[];
   of(uid: string): PodHistory | undefined;
   /** `fn` is called for every call that is kept, when it begins and when it ends. */
   watchCalls(fn: (uid: string, call: RuntimeCall) => void): Disposable;
@@ -79,7 +84,8 @@ function keep<T>(history: PodHistory, list: T[], item: T, max: number): void {
   bound(history, list, max);
 }
 
-export function createHistory(clock: Clock): History {
+/** `lean`: nobody looks at the node, so a secret is known as it is alone. */
+export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean: false }): History {
   const pods = new Map<string, PodHistory>();
   const owners = new Map<string, string>();
   const historyOf = (uid: string): PodHistory => {
@@ -93,14 +99,11 @@ export function createHistory(clock: Clock): History {
   /** What was told last: most pods are as they were. */
   const told = new WeakMap<PodHistory, unknown>();
   const commands = new WeakMap<PodHistory, number>();
-  const words = new SecretWords();
+  const words = new SecretWords({ inAllWritings: !lean });
+  const secrets = new WeakMap<PodHistory, Set<string>>();
   const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
   let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
-  const own = (id: string | undefined, uid: string | undefined): void => {
-    if (id === undefined || uid === undefined) return;
-    owners.set(id, uid);
-    if (owners.size > IDS_MAX) owners.delete(owners.keys().next().value ?? '');
-  };
+  const own = (id: string | undefined, uid: string | undefined): void => ownedBy(owners, id, uid);
 
   return {
     observe(e) {
@@ -118,6 +121,7 @@ export function createHistory(clock: Clock): History {
     },
     of: (uid) => pods.get(uid),
     hidden: (text) => words.hidden(text),
+    secretsOf: (uid) => [...(secrets.get(pods.get(uid) ?? NOBODY) ?? [])],
     watchCalls(fn) {
       watchers.add(fn);
       return { [Symbol.dispose]: () => void watchers.delete(fn) };
@@ -133,7 +137,7 @@ export function createHistory(clock: Clock): History {
     watch(cri) {
       // The caller gets the runtime's own promise: a node with a history takes its steps in the order of one without.
       const call: Cri['call'] = (method, req, opts) => {
-        words.note(method, req);
+        const secret = words.note(method, req);
         const { uid, about } = aboutOf(req, owners);
         if (NOT_KEPT.has(method)) return cri.call(method, req, opts);
         if (uid === undefined) {
@@ -144,15 +148,19 @@ export function createHistory(clock: Clock): History {
         }
         const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
         const history = historyOf(uid);
+        secrets.set(history, keptSecrets(secrets.get(history), secret));
         const nth = method === COMMAND ? (commands.get(history) ?? 0) + 1 : 0;
         if (nth > 0) commands.set(history, nth);
         const isKept = nth <= COMMANDS_KEPT;
         const tell = (): void => watchers.forEach((fn) => void fn(uid, noted));
-        if (isKept) keepCall(history, noted);
-        if (isKept) tell();
+        if (isKept) {
+          keepCall(history, noted);
+          tell();
+        }
         const span = tracer?.(uid, noted);
         const ended = (error: unknown): void => {
-          if (error !== undefined) noted.error = briefly(error);
+          // Hidden first: half a secret is one, too.
+          if (error !== undefined) noted.error = words.hidden(briefly(error)).slice(0, ERROR_CHARS_MAX);
           span?.ended(error);
           noted.endMs = clock.wallMs();
           if (!isKept && noted.error !== '') keepCall(history, noted);
@@ -174,6 +182,27 @@ export function isReady(told: { conditions?: readonly { type: string; status: st
   return told?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
 }
 
+function ownedBy(owners: Map<string, string>, id: string | undefined, uid: string | undefined): void {
+  if (id === undefined || uid === undefined) return;
+  owners.set(id, uid);
+  if (owners.size > IDS_MAX) owners.delete(owners.keys().next().value ?? '');
+}
+
+const NOBODY: PodHistory = newHistory();
+
+/** The newest ones, as many as there is room for. */
+function keptSecrets(before: Set<string> | undefined, secret: readonly string[]): Set<string> {
+  if (before !== undefined && secret.every((word) => before.has(word))) return before;
+  const kept = new Set<string>();
+  let chars = 0;
+  for (const word of [...secret, ...(before ?? [])]) {
+    if (kept.size === SECRETS_MAX || chars + word.length > SECRETS_CHARS_MAX) continue;
+    if (!kept.has(word)) chars += word.length;
+    kept.add(word);
+  }
+  return kept;
+}
+
 function withCall(cri: Cri, call: Cri['call']): Cri {
   return { call, hints: (signal) => cri.hints(signal), reconnect: () => cri.reconnect(), close: () => cri.close() };
 }
@@ -182,9 +211,10 @@ function withCall(cri: Cri, call: Cri['call']): Cri {
 function ignored(): void {}
 
 const ERROR_CHARS_MAX = 200;
+const LINE_CHARS_MAX = 16 * 1024;
 function briefly(error: unknown): string {
   const text = error instanceof Error ? ((error as CriError).message.split('\n', 1)[0] ?? '') : String(error);
-  return text.slice(0, ERROR_CHARS_MAX);
+  return text.slice(0, LINE_CHARS_MAX);
 }
 
 /** Which pod a request is about, and what of it. Reads names and ids only. */

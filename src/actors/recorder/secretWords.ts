@@ -12,11 +12,22 @@ const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
 const BEFORE_IMAGE = /^.+@(?!(?:sha256|sha512):)/s;
 
 export class SecretWords {
-  readonly #known = new KnownSecrets();
+  readonly #known: KnownSecrets;
 
-  /** A call of the runtime is made. */
-  note<M extends CriMethod>(method: M, request: CriRequest<M>): void {
-    for (const word of wordsOf(method, request)) if (this.#known.of(word) === null) this.#known.add(word, MASKED);
+  /** As `KnownSecrets`. */
+  constructor(o: { inAllWritings: boolean } = { inAllWritings: true }) {
+    this.#known = new KnownSecrets(o);
+  }
+
+  /** A call of the runtime is made. Answers with what is secret of it. */
+  note<M extends CriMethod>(method: M, request: CriRequest<M>): readonly string[] {
+    const words = wordsOf(method, request);
+    this.add(words);
+    return words;
+  }
+
+  add(words: Iterable<string>): void {
+    for (const word of words) if (this.#known.of(word) === null) this.#known.add(word, MASKED);
   }
 
   /** The text without them, and without what URLs and tokens hide. */
@@ -39,8 +50,11 @@ export class SecretWords {
 function wordsOf(method: CriMethod, request: unknown): readonly string[] {
   switch (method) {
     case 'CreateContainer': {
-      const { config } = request as CriRequest<'CreateContainer'>;
-      return [...(config.command ?? []), ...(config.args ?? []), ...(config.envs ?? []).map(({ value }) => value)].filter(isText);
+      const { config, sandboxConfig } = request as CriRequest<'CreateContainer'>;
+      // The pod may be told its own name: that is in every text about it.
+      const { name, namespace, uid } = sandboxConfig?.metadata ?? {};
+      const isSecret = (word: unknown): word is string => isText(word) && word !== name && word !== namespace && word !== uid;
+      return [...(config.command ?? []), ...(config.args ?? []), ...(config.envs ?? []).map(({ value }) => value)].filter(isSecret);
     }
     case 'ExecSync':
     case 'Exec':

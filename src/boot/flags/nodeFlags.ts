@@ -178,4 +178,32 @@ export const NODE_FLAGS: readonly FlagSpec[] = [
     help: 'Leave labels, annotations, ConfigMaps and logs out of these recordings, too.',
     own: true,
   },
+  {
+    name: 'actorlet-deaths-max',
+    type: 'int32',
+    flag: 'deathsMax',
+    help: 'Bundles of facts about deaths of containers and pods that are kept below --root-dir, for actorctl deaths. 0: none.',
+    own: true,
+  },
+  {
+    name: 'actorlet-deaths-max-kib',
+    type: 'int32',
+    flag: 'deathsMaxKib',
+    help: 'Size in KiB that each of these bundles has at most.',
+    own: true,
+  },
+  {
+    name: 'actorlet-deaths-log-lines',
+    type: 'int32',
+    flag: 'deathsLogLines',
+    help: "Last lines of the container's log that each of these bundles has at most. 0: none.",
+    own: true,
+  },
+  {
+    name: 'actorlet-deaths-stuck-after',
+    type: 'duration',
+    flag: 'deathsStuckAfter',
+    help: 'How long a pod may be pulling, mounting or starting, or end later than its grace period, before it gets such a bundle.',
+    own: true,
+  },
 ];

@@ -64,6 +64,14 @@ export interface KubeletFlags {
   recordInputsMaxMib: number;
   /** Our own: labels, annotations, ConfigMaps and logs are left out of them. */
   recordInputsPrivate: boolean;
+  /** Our own: bundles of facts about deaths that are kept; 0 for none. */
+  deathsMax: number;
+  /** Our own: KiB of each. */
+  deathsMaxKib: number;
+  /** Our own: lines of a container's log in each; 0 for none. */
+  deathsLogLines: number;
+  /** Our own: milliseconds after which a pod that does not get on is one. */
+  deathsStuckAfter: number;
 }
 
 export interface FeatureGates {

@@ -245,14 +245,18 @@ export function defaultKubeletFlags(): KubeletFlags {
     recordInputs: '',
     recordInputsMaxMib: 256,
     recordInputsPrivate: false,
+    deathsMax: 50,
+    deathsMaxKib: 256,
+    deathsLogLines: 100,
+    deathsStuckAfter: 120_000,
   };
 }
 
-/** A complete node configuration without a configuration file, HTTPS server and cgroups; for simulation and tests. */
+/** A complete node configuration without a configuration file, HTTPS server, cgroups and bundles of deaths; for simulation and tests. */
 export function defaultNodeConfig(
   over: { flags?: Partial<KubeletFlags>; config?: Partial<KubeletConfiguration>; gates?: Readonly<Record<string, boolean>> } = {},
 ): NodeConfig {
-  const flags = { ...defaultKubeletFlags(), ...over.flags };
+  const flags = { ...defaultKubeletFlags(), deathsMax: 0, ...over.flags };
   if (flags.adminSocket === '') flags.adminSocket = `${flags.rootDir}/actorlet.sock`;
   const config = { ...defaultKubeletConfiguration(), enableServer: false, cgroupsPerQOS: false, ...over.config };
   return { flags, config, gates: createFeatureGates(over.gates ?? config.featureGates).gates };

@@ -29,6 +29,12 @@ export class KnownSecrets {
   /** Of their first three characters. */
   readonly #starts = new Set<number>();
   #chars = 0;
+  readonly #inAllWritings: boolean;
+
+  /** Without other ways of writing (JSON, base64, URLs) a secret takes a tenth of the memory. Default: with them. */
+  constructor(o: { inAllWritings: boolean } = { inAllWritings: true }) {
+    this.#inAllWritings = o.inAllWritings;
+  }
 
   /** Null: it is not known. */
   of(text: string): string | null {
@@ -50,7 +56,7 @@ export class KnownSecrets {
     if (!this.#long.has(text)) this.#chars += text.length;
     this.#long.set(text, made);
     this.#lookFor({ text, made });
-    if (text.length > ENCODED_CHARS_MAX) return;
+    if (!this.#inAllWritings || text.length > ENCODED_CHARS_MAX) return;
     const seen = new Set([text]);
     for (const [i, written] of writings(text).entries()) {
       if (written.length < FOUND_ANYWHERE_MIN || seen.has(written)) continue;

@@ -8,6 +8,16 @@ import { viewKey } from '../supervision/address.ts';
 interface Open {
   /** The group whose limit was reached; `/` for the whole node, which is so until a line says otherwise. */
   limited: string;
+  lines: readonly string[];
+}
+
+/** What the kernel said of one kill, for people. */
+export interface OomReport {
+  /** The group of the process that was killed; '' where an old kernel does not say. */
+  group: string;
+  pid: number;
+  /** As dmesg prints them. */
+  lines: readonly string[];
 }
 
 export interface OomLedger {
@@ -16,8 +26,14 @@ export interface OomLedger {
   open: Open | null;
   /** Kills for want of the node's own memory that were told as events by this daemon. */
   told: number;
+  /** Of the last kills, the oldest first. */
+  reports: readonly OomReport[];
 }
-export const EMPTY_OOM_LEDGER: OomLedger = { seq: null, open: null, told: 0 };
+export const EMPTY_OOM_LEDGER: OomLedger = { seq: null, open: null, told: 0, reports: [] };
+
+const REPORTS_MAX = 16;
+const REPORT_LINES_MAX = 8;
+const LINE_CHARS_MAX = 400;
 
 /** Where the next incarnation of the actor goes on. */
 export const oomView = viewKey<OomLedger>('oom');
@@ -37,7 +53,9 @@ const UNNAMED = '';
 
 /** The facility of the kernel's own records. Processes write the others, which must not be believed here. */
 const KERNEL_FACILITY = 0;
-const RECORD = /^(\d+),(\d+),\d+,[^;]*;([^\n]*)/;
+const RECORD = /^(\d+),(\d+),(\d+),[^;]*;([^\n]*)/;
+/** Lines of a report that people look for. The others are registers, stacks and tables of processes. */
+const TELLING = /invoked oom-killer:|^memory: usage |^swap: usage |^Task in |^oom-kill:|Killed process /;
 const START = 'invoked oom-killer:';
 /**
  * The parts of a detail that are found by a search each, so that a long line takes time in its length. Names of processes and groups
@@ -57,21 +75,45 @@ const OF_A_GROUP = 'Memory cgroup out of memory';
 /** Reads on from where the ledger stands; records it has seen are passed over. */
 export function readOoms(ledger: OomLedger, part: { records: readonly string[]; seq: number }): { ledger: OomLedger; kills: OomKill[] } {
   const kills: OomKill[] = [];
-  let { seq, open } = ledger;
+  let { seq, open, reports } = ledger;
   for (const record of part.records) {
-    const [, priority, number, text = ''] = RECORD.exec(record) ?? [];
+    const [, priority, number, us = '0', text = ''] = RECORD.exec(record) ?? [];
     if (number === undefined || (seq !== null && Number(number) <= seq)) continue;
     seq = Number(number);
     if (Number(priority) >> 3 !== KERNEL_FACILITY) continue;
+    const lines = withLine(open !== null && !text.includes(START) ? open.lines : [], text, us);
     const read = readLine(open, text);
-    open = read.open;
-    if (read.kill !== null) kills.push(read.kill);
+    open = read.open === null ? null : { ...read.open, lines };
+    if (read.kill !== null) {
+      kills.push(read.kill);
+      reports = [...reports, { group: groupOf(text), pid: read.kill.pid, lines }].slice(-REPORTS_MAX);
+    } else if (open === null) reports = withLastWord(reports, text, us);
   }
   if (seq === null || part.seq > seq) seq = part.seq;
-  return { ledger: { seq, open, told: ledger.told + kills.filter(isSystemOom).length }, kills };
+  return { ledger: { seq, open, told: ledger.told + kills.filter(isSystemOom).length, reports }, kills };
 }
 
-function readLine(open: Open | null, text: string): { open: Open | null; kill: OomKill | null } {
+function withLine(lines: readonly string[], text: string, us: string): readonly string[] {
+  if (lines.length >= REPORT_LINES_MAX || !TELLING.test(text)) return lines;
+  return [...lines, `[${(Number(us) / 1e6).toFixed(6)}] ${text.slice(0, LINE_CHARS_MAX)}`];
+}
+
+/** The line after a whole detail: how much memory it had. */
+function withLastWord(reports: readonly OomReport[], text: string, us: string): readonly OomReport[] {
+  const last = reports.at(-1);
+  const [, pid] = KILLED.exec(text) ?? [];
+  if (last === undefined || Number(pid) !== last.pid) return reports;
+  return [...reports.slice(0, -1), { ...last, lines: withLine(last.lines, text, us) }];
+}
+
+/** Of a whole detail. */
+function groupOf(text: string): string {
+  const from = text.indexOf(TASK_GROUP);
+  const to = text.lastIndexOf(`${TASK}`);
+  return from === -1 || to <= from ? '' : text.slice(from + TASK_GROUP.length, to);
+}
+
+function readLine(open: Open | null, text: string): { open: Omit<Open, 'lines'> | null; kill: OomKill | null } {
   // A report that was begun before and never ended is given up.
   if (text.includes(START)) return { open: { limited: NODE }, kill: null };
   if (open === null) return { open, kill: null };

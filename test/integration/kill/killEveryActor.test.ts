@@ -73,6 +73,8 @@ const NOT_KILLED: Record<string, string> = {
   'volume starting': NO_TIME,
   'volume gone': 'final: the machine has ended',
   'prober judging': NO_TIME,
+  'deaths kept': NO_TIME,
+  'deaths pausing': '`deaths.test.ts` kills the actor there: it takes more deaths at once than a case has pods',
   'httpSource sorting': NO_TIME,
   'fileSource watch.trying.opening': 'the port answers, for good or bad, within the call that opens the watch',
   'fileSource files.starting': 'as above: the first listing follows the first answer of the watch',

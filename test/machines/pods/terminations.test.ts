@@ -1,7 +1,7 @@
 /** Which ends of containers a status shows for the first time. */
 import { expect, it } from 'vitest';
 import type { ContainerStatus, PodStatus } from '../../../src/machines/kube/types.ts';
-import { newTerminations } from '../../../src/machines/pods/status/terminations.ts';
+import { newEnds, terminationOf } from '../../../src/machines/pods/status/terminations.ts';
 
 const ended = (id: string, exitCode = 1) => ({ terminated: { exitCode, reason: 'Error', containerID: id } });
 const UP = { running: { startedAt: 'x' } };
@@ -24,11 +24,15 @@ it.each<[string, PodStatus | undefined, PodStatus, object[]]>([
   ['it ended unseen, and ended again', status(UP, ended('a')), status(ended('c'), ended('b')), [end(), end()]],
   ['the end of which nothing is known', status(UP), status({ terminated: { exitCode: 137, reason: 'Error' } }), [end('137')]],
 ])('%s', (_, before, now, expected) => {
-  expect(newTerminations(before, now)).toEqual(expected);
+  expect(newEnds(before, now).map(terminationOf)).toEqual(expected);
 });
 
 it('tells kinds of containers apart', () => {
   const { containerStatuses = [] } = status(ended('a'));
   const now = { initContainerStatuses: containerStatuses, ephemeralContainerStatuses: containerStatuses };
-  expect(newTerminations(undefined, now).map((t) => t.container_type)).toEqual(['init_container', 'ephemeral_container']);
+  expect(
+    newEnds(undefined, now)
+      .map(terminationOf)
+      .map((t) => t.container_type),
+  ).toEqual(['init_container', 'ephemeral_container']);
 });

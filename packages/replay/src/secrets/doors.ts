@@ -170,6 +170,8 @@ export class Doors {
   ofArgument(name: string, args: readonly unknown[], at: number): Door {
     if (name !== 'fs.writeFile' || at !== 1) return 'open';
     const path = typeof args[0] === 'string' ? args[0] : '';
+    // It has the end of a container's log in it.
+    if (DEATHS_PATH.test(path)) return 'log';
     if (DEVICES_PATH.test(path)) return 'devices';
     if (ANY_VOLUME.test(path)) return this.#ofVolume(path);
     return ISCSI_PATH.test(path) ? 'secret' : 'open';
@@ -272,5 +274,6 @@ const VOLUMES: Readonly<Record<string, Holds>> = { secret: 'secrets', configmap:
 const DOCKER_PATH = /\/(?:config\.json|\.dockercfg|\.dockerconfigjson)$/;
 const LOG_PATH = /\.log(?:\.|$)|\/log\/(?:pods|containers)\//;
 const ISCSI_PATH = /\/(?:var\/lib|etc)\/iscsi\//;
+const DEATHS_PATH = /\/actorlet\/deaths\/[^/]*$/;
 /** Also before it is renamed. */
 const DEVICES_PATH = /\/\.?kubelet_internal_checkpoint(?:\.\d+)?$/;

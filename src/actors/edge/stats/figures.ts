@@ -93,7 +93,7 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
     ...{ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes },
     ...{ system, podUse, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
     ...{ podsAtRoot: o.podsAtRoot, separateDisks: o.gates.some(({ name, enabled }) => name === 'KubeletSeparateDiskGC' && enabled) },
-    ...{ usedCpuNs: () => ctx.ports.host.usedCpuNs?.() },
+    ...{ usedCpuNs: () => ctx.ports.host.usedCpuNs?.(), usage: o.inspect.usage },
     ...(told === undefined ? {} : { fromCri: { sandboxes: told.sandboxes, pressure: o.pressure } }),
   });
   const counted = countedChecks(o.checks ?? kubeletChecks({ stateAt: o.inspect.stateAt, syncFrequencyMs: o.syncFrequencyMs }), metrics);

@@ -28,6 +28,7 @@ import type { PodVolumes } from '../../../machines/figures/volumeStats.ts';
 import { etcHostsPath } from '../../../machines/pod/names.ts';
 import { isPathName } from '../../../machines/pod/pathName.ts';
 import { containerLogDir } from '../../../machines/pod/runtime/logNames.ts';
+import type { UsageLog } from '../../../machines/shown/deaths/usageLog.ts';
 import { CRI_LABELS, type CriContainerStats, type FilesystemUsage } from '../../../machines/wire/cri.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
@@ -55,6 +56,8 @@ export interface StatsOptions {
   separateDisks?: boolean;
   /** Processor time of the machine so far: the first answer tells the rate since this source was made. */
   usedCpuNs?(): bigint | undefined;
+  /** Keeps what was measured for a while. */
+  usage?: UsageLog | undefined;
 }
 export interface StatsSource {
   /** Rejects where a part that must be there cannot be had. `brief`: processor and memory only. */
@@ -156,6 +159,7 @@ export function createStats(o: StatsOptions): StatsSource {
       const look = told === null ? reading : { ...NOTHING_READ, node: reading.node };
       const grouped = brief ? summary : withGroups(summary, look, time);
       const all = told === null ? grouped : withSandboxes(grouped, told, { pressure: o.fromCri?.pressure === true, brief });
+      o.usage?.see(all, Number(nowNs / 1_000_000n));
       if (o.podsAtRoot !== true) return all;
       return { ...all, node: { ...all.node, systemContainers: [...systemContainers, podsAtRoot(all.node)] } };
     },

@@ -10,10 +10,12 @@ import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
 import { hasProbes } from '../../../machines/pod/probes/probes.ts';
 import { resizeEvents } from '../../../machines/pod/resources/resizeEvents.ts';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
+import { deathsBetween } from '../../../machines/pods/status/deaths.ts';
 import { type StatusEvent, statusesView } from '../../../machines/pods/status/messages.ts';
 import { type Delivery, type StatusFacts, statusMachine, type Taken } from '../../../machines/pods/status/statusMachine.ts';
-import { newTerminations } from '../../../machines/pods/status/terminations.ts';
+import { newEnds, terminationOf } from '../../../machines/pods/status/terminations.ts';
+import { deathsAddr } from '../../../machines/reclaim/deaths/messages.ts';
 import { probesAddr } from '../../../machines/services/probes/messages.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
@@ -26,6 +28,8 @@ const VERSIONS_PER_INCARNATION = 2 ** 32;
 export interface StatusOptions {
   /** The node belongs to a cluster: accepted statuses go to the API. */
   cluster: boolean;
+  /** Somebody keeps what is known of each death. Absent: nobody. */
+  deaths?: boolean;
 }
 
 export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<StatusEvent> {
@@ -42,7 +46,7 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
       return {
         logic: provided(
           statusMachine,
-          { actions: { deliver: (_, params) => deliver(ctx, params, { counts, probed }) } },
+          { actions: { deliver: (_, params) => deliver(ctx, params, { counts, probed, deaths: o.deaths === true }) } },
           () => new StatusMoment(ctx),
         ),
         // No version is given twice: a writer that sent one to the API must not mistake another for it.
@@ -86,9 +90,10 @@ interface Kept {
   counts: ReturnType<typeof statusMetrics>;
   /** Pods whose probes were looked for and that are not forgotten. */
   probed: Set<string>;
+  deaths: boolean;
 }
 
-function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delivery, { counts, probed }: Kept): void {
+function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delivery, { counts, probed, deaths }: Kept): void {
   const { uid } = taken;
   if (taken.kind === 'refused') {
     const { pod } = taken.event;
@@ -103,8 +108,9 @@ function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delive
   if (changed) ctx.publish(statusesView, entries);
   if (taken.kind === 'changed') {
     if (taken.startedInMs !== null) counts.starts.observe(taken.startedInMs / 1000);
-    for (const end of newTerminations(taken.before, taken.status)) counts.ends.inc({ ...end });
+    for (const end of newEnds(taken.before, taken.status)) counts.ends.inc({ ...terminationOf(end) });
     const record = ctx.registry.read(podsView)?.value.records.get(uid);
+    if (deaths && record !== undefined) tellDeaths(ctx, taken, record);
     // A static pod has its resources from its next start on.
     if (record?.source === 'api') {
       for (const event of resizeEvents(taken.before, taken.status, record.pod)) {
@@ -114,6 +120,12 @@ function deliver(ctx: ActorCtx<StatusEvent>, { cluster, entries, taken }: Delive
   }
   lookForProbes(ctx, taken, probed);
   if (cluster && changed) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+}
+
+/** A container that ended badly or did not start, a pod that was evicted or refused. */
+function tellDeaths(ctx: ActorCtx<StatusEvent>, { event, before, status }: Extract<Taken, { kind: 'changed' }>, { pod }: PodRecord): void {
+  const deaths = deathsBetween(before, status, { pod, nowMs: ctx.ports.clock.wallMs(), ending: event.deleting });
+  if (deaths.length > 0) ctx.registry.send(deathsAddr, { type: 'deaths.seen', deaths });
 }
 
 /** Tells the probes also when nothing changed: the pod may have begun to end, or its definition may be another. */

@@ -22,6 +22,8 @@ const ALLOWED_LABELS: readonly string[] = [
 /** Less does not hold two whole pictures of a large node; more is not read back into memory. */
 const RECORD_MIB_MIN = 16;
 const RECORD_MIB_MAX = 1024;
+/** Every pull and mount takes a while. */
+const STUCK_AFTER_MS_MIN = 1_000;
 const ALLOWED_NAMESPACES: readonly string[] = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
 export function flagProblems(flags: KubeletFlags, given: ReadonlyMap<string, GivenFlag>): Problem[] {
@@ -47,9 +49,23 @@ export function flagProblems(flags: KubeletFlags, given: ReadonlyMap<string, Giv
   if (flags.recordInputsMaxMib < RECORD_MIB_MIN || flags.recordInputsMaxMib > RECORD_MIB_MAX) {
     bad('actorlet-record-inputs-max-mib', `${flags.recordInputsMaxMib} must be between ${RECORD_MIB_MIN} and ${RECORD_MIB_MAX}`);
   }
+  deaths(flags, bad);
   nodeIPs(flags, bad);
   labels(flags.nodeLabels, bad);
   return problems;
+}
+
+function deaths(
+  { deathsMax, deathsMaxKib, deathsLogLines, deathsStuckAfter }: KubeletFlags,
+  bad: (flag: string, what: string) => void,
+): void {
+  const between = (flag: string, value: number, [min, max]: readonly [number, number]): void => {
+    if (value < min || value > max) bad(flag, `${value} must be between ${min} and ${max}`);
+  };
+  between('actorlet-deaths-max', deathsMax, [0, 1000]);
+  between('actorlet-deaths-max-kib', deathsMaxKib, [16, 4096]);
+  between('actorlet-deaths-log-lines', deathsLogLines, [0, 10_000]);
+  if (deathsStuckAfter < STUCK_AFTER_MS_MIN) bad('actorlet-deaths-stuck-after', `must be ${STUCK_AFTER_MS_MIN / 1000}s or longer`);
 }
 
 function nodeIPs(flags: KubeletFlags, bad: (flag: string, what: string) => void): void {

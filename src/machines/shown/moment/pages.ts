@@ -4,6 +4,7 @@ import { activeStates } from '../../chart/active.ts';
 import { actorPattern } from '../../faults/match.ts';
 import { eventsView } from '../../foundation/messages.ts';
 import { type PodsView, podManagerAddr, podsView } from '../../pods/manager/messages.ts';
+import { deathsView } from '../../reclaim/deaths/messages.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor } from '../../supervision/actorState.ts';
 import { findPod, recordMeant, uidOf } from '../findPod.ts';
 import { entryLine } from '../recorderEntry.ts';
@@ -34,6 +35,7 @@ const PAGES: Readonly<Record<string, (m: Moment, query: Query) => ShownPage>> = 
   '/why': why,
   '/timeline': timeline,
   '/chart': chart,
+  '/deaths': deaths,
 };
 export const PAGE_PATHS: readonly string[] = Object.keys(PAGES);
 
@@ -134,6 +136,12 @@ function timeline(m: Moment, query: Query): ShownPage {
     const name = record === null ? uid : `${record.pod.metadata.namespace}/${record.pod.metadata.name}`;
     return json({ name, seenAtMs: record?.seenAtMs ?? 0, ...kept });
   });
+}
+
+/** The newest last. */
+function deaths(m: Moment): ShownPage {
+  const kept = m.read(deathsView);
+  return kept === undefined ? text('404: no deaths are kept here (--actorlet-deaths-max)\n', 404) : json({ deaths: kept });
 }
 
 function chart(m: Moment, query: Query): ShownPage {

@@ -2,6 +2,7 @@
 import type { Argv } from 'yargs';
 import { type Common, type Runner, sinceMs } from '../../asked.ts';
 import { exec, logs } from '../containers.ts';
+import { death, deaths } from './deaths.ts';
 import { addKubectlCommands } from './kubectl.ts';
 import { events, healthz, pods, recorder, timeline, tree, why } from './show.ts';
 import { watching } from './watch.ts';
@@ -45,7 +46,7 @@ export function addShowCommands<T extends Common>(y: Argv<T>, { run }: Runner): 
 }
 
 export function addPodCommands<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
-  return addKubectlCommands(addContainerCommands(y, { run }), { run })
+  return addKubectlCommands(addDeathCommands(addContainerCommands(y, { run }), { run }), { run })
     .command(
       'pods',
       'the pods of this node',
@@ -82,6 +83,38 @@ export function addPodCommands<T extends Common>(y: Argv<T>, { run }: Runner): A
         const command = events({ pod: args.pod, sinceMs: sinceMs(args.since) });
         return run(args.watch ? watching(command) : command)(args);
       },
+    );
+}
+
+function addDeathCommands<T extends Common>(y: Argv<T>, { run }: Pick<Runner, 'run'>): Argv<T> {
+  return y
+    .command(
+      'deaths [pod]',
+      'containers and pods that ended badly, were refused, or got stuck; kept across restarts',
+      (c) =>
+        c
+          .positional('pod', { type: 'string', default: '', describe: 'only of this pod: name, namespace/name or UID' })
+          .option('since', SINCE)
+          .option('watch', WATCH)
+          .example('$0 deaths', 'all that are kept, the newest first')
+          .example('$0 deaths shop/web --since 1h', 'those of one pod in the last hour'),
+      (args) => {
+        const command = deaths({ pod: args.pod, sinceMs: sinceMs(args.since) });
+        return run(args.watch ? watching(command) : command)(args);
+      },
+    )
+    .command(
+      'death <which>',
+      'all that is kept of one death: why, log, memory, kernel, events, what to do',
+      (c) =>
+        c
+          .positional('which', { type: 'string', demandOption: true, describe: 'ID, a part of it, or a pod: its newest' })
+          // Beside what every command takes.
+          .choices('output', ['html'])
+          .option('private', { type: 'boolean', default: false, describe: 'without what the container wrote' })
+          .example('$0 death web', 'the newest death of pod web')
+          .example('$0 death 20261129-081530-3f2a9c -o html > web.html', 'one page with a picture, for a ticket'),
+      (args) => run(death({ which: args.which, isPrivate: args.private, html: (args.output as string | undefined) === 'html' }))(args),
     );
 }
 

@@ -1,0 +1,170 @@
+/**
+ * Keeps a bundle of facts for each death of a container or a pod.
+ *
+ * State held: deaths that wait for their bundle, where pods stand that may be stuck, the heads of the bundles.
+ * Lost on restart: the first two; a death that was seen and not written yet gets no bundle.
+ * Rebuilt from: `<root-dir>/actorlet/deaths/*.json`.
+ */
+import { fromPromise } from 'xstate';
+import { podsView } from '../../../machines/pods/manager/messages.ts';
+import { type DeathsFacts, deathsMachine, type Kept, pushedOut } from '../../../machines/reclaim/deaths/deathsMachine.ts';
+import {
+  type Death,
+  type DeathHead,
+  type DeathsEvent,
+  deathOf,
+  deathsAddr,
+  deathsDir,
+  deathsView,
+} from '../../../machines/reclaim/deaths/messages.ts';
+import { mayBeStuck, type Standings } from '../../../machines/reclaim/deaths/stuck.ts';
+import { bundleOf, bundleText } from '../../../machines/shown/deaths/bundle.ts';
+import { lastSaid } from '../../../machines/shown/deaths/gathered.ts';
+import type { Moment } from '../../../machines/shown/moment/moment.ts';
+import { workerWords } from '../../../machines/shown/workerWords.ts';
+import { LazyMoment } from '../../../machines/xstate/facts.ts';
+import { provided } from '../../../machines/xstate/provide.ts';
+import { lookout } from '../../supervision/looks/lookout.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { BundleFiles } from './files.ts';
+import { type GatherOptions, gather } from './gather.ts';
+
+export interface DeathsOptions extends Omit<GatherOptions, 'moment'> {
+  /** The node at the newest moment. */
+  moment(from: Pick<ActorCtx, 'registry' | 'ports'>): Moment;
+  rootDir: string;
+  /** Bundles kept at most, and bytes of each. */
+  max: number;
+  bytesMax: number;
+  stuckAfterMs: number;
+}
+
+export function deathsSpec(o: DeathsOptions): ActorSpec<DeathsEvent> {
+  return {
+    type: 'actor',
+    id: deathsAddr.path.split('/').at(-1) ?? 'deaths',
+    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
+    // Nobody waits for it: of a storm it may lose the oldest.
+    mailbox: { capacity: 1_024, overflow: 'drop-oldest' },
+    start: (ctx) => {
+      const keeper = new Keeper(ctx, o);
+      return {
+        logic: provided(
+          deathsMachine,
+          {
+            actors: {
+              read: fromPromise<readonly DeathHead[]>(() => keeper.read()),
+              keep: fromPromise<Kept, KeepInput>(({ input }) => keeper.keep(input)),
+              // Also where a pod only just got on: it is forgotten then.
+              lookout: lookout<{ standings: Standings }>(ctx.ports.clock, ({ standings }) => standings.size > 0 || keeper.isAnyUnsettled()),
+            },
+            actions: {
+              publish: (_, { kept }) => keeper.publish(kept),
+              report: (_, params) => keeper.report(params),
+            },
+          },
+          () => new Facts(ctx, o),
+        ),
+        input: { max: o.max, stuckAfterMs: o.stuckAfterMs },
+      };
+    },
+  };
+}
+
+interface KeepInput {
+  death: Death;
+  nth: number;
+  kept: readonly DeathHead[];
+  max: number;
+}
+
+class Facts extends LazyMoment implements DeathsFacts {
+  readonly #moment: Moment;
+
+  constructor(ctx: ActorCtx<DeathsEvent>, { moment }: DeathsOptions) {
+    super(ctx.ports);
+    this.#moment = moment(ctx);
+  }
+  get records(): DeathsFacts['records'] {
+    return this.#moment.read(podsView)?.records ?? new Map();
+  }
+  readonly wordsOf: DeathsFacts['wordsOf'] = (uid, worker) =>
+    workerWords(uid, worker, { actorAt: (path) => this.#moment.stateAt(path), nowMs: this.wallMs });
+  readonly isPulling: DeathsFacts['isPulling'] = (uid, container) => lastSaid(this.#moment, { uid, container }) === 'Pulling';
+  readonly deathOf: DeathsFacts['deathOf'] = ({ pod }) => deathOf(pod, 'stuck', this.wallMs);
+}
+
+class Keeper {
+  readonly #ctx: ActorCtx<DeathsEvent>;
+  readonly #o: DeathsOptions;
+  readonly #files: BundleFiles;
+  readonly #counts;
+  /** Failures of a row are told once. */
+  #complained = '';
+
+  constructor(ctx: ActorCtx<DeathsEvent>, o: DeathsOptions) {
+    this.#ctx = ctx;
+    this.#o = o;
+    const { metrics, fs } = ctx.ports;
+    this.#files = new BundleFiles(fs, { dir: deathsDir(o.rootDir), rootDir: o.rootDir, log: ctx.log });
+    this.#counts = {
+      kept: metrics.counter('actorlet_deaths_total', 'Deaths of containers and pods whose facts were kept, by kind', ['kind']),
+      lost: metrics.counter(
+        'actorlet_deaths_lost_total',
+        'Deaths whose facts were not kept: too many at once, or they could not be written',
+        ['why'],
+      ),
+    };
+  }
+
+  read(): Promise<DeathHead[]> {
+    return this.#files.heads();
+  }
+
+  /** @throws what the file system says */
+  async keep({ death, nth, kept, max }: KeepInput): Promise<Kept> {
+    const { ports, log } = this.#ctx;
+    const facts = await gather(ports, { ...this.#o, moment: () => this.#o.moment(this.#ctx) }, { death, nth });
+    if (facts === null) return { head: null, removed: [] };
+    const bundle = bundleOf(facts);
+    const text = bundleText(bundle, this.#o.bytesMax);
+    if (text === undefined) throw new Error(`it has more than ${this.#o.bytesMax} bytes, however much is left out`);
+    const { head } = bundle;
+    // Room first: a full disk is fuller with both.
+    const removed = pushedOut(kept, head, max).filter(({ id }) => id !== head.id);
+    for (const { id } of removed) await this.#files.remove(id);
+    await this.#files.write(head.id, text);
+    this.#complained = '';
+    this.#counts.kept.inc({ kind: head.kind });
+    log.info({ pod: `${head.pod.namespace}/${head.pod.name}`, uid: head.pod.uid, container: head.container, death: head.id }, head.title);
+    return { head, removed };
+  }
+
+  publish(kept: readonly DeathHead[]): void {
+    this.#ctx.publish(deathsView, kept);
+  }
+
+  report({ what, why, death, count }: { what: 'unread' | 'unwritten' | 'left'; why: string; death: Death | null; count: number }): void {
+    if (what !== 'unread') this.#counts.lost.inc({ why: what === 'left' ? 'too many' : 'not written' }, count);
+    if (what === 'left') return;
+    const said = `${what} ${why}`;
+    const fields = {
+      dir: deathsDir(this.#o.rootDir),
+      err: why,
+      ...(death === null ? {} : { uid: death.pod.uid, pod: death.pod.name, container: death.container }),
+    };
+    if (this.#complained === said) this.#ctx.log.debug(fields, 'the facts about a death could not be kept either');
+    else if (what === 'unread')
+      this.#ctx.log.warn(fields, 'bundles of earlier deaths cannot be read; actorctl deaths shows those of this daemon');
+    else this.#ctx.log.warn(fields, 'the facts about a death could not be kept; the pod is not touched by that');
+    this.#complained = said;
+  }
+
+  /** Most nodes are at rest: then nothing is looked at more closely. */
+  isAnyUnsettled(): boolean {
+    const records = this.#ctx.registry.read(podsView)?.value.records;
+    if (records === undefined) return false;
+    for (const record of records.values()) if (mayBeStuck(record)) return true;
+    return false;
+  }
+}
