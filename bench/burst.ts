@@ -14,7 +14,7 @@ import { cleanUpOnce } from './lib/cleanUp.ts';
 import { ClusterView } from './lib/cluster.ts';
 import { LONG_MS, Member, since, withSamples } from './lib/member.ts';
 import { residentPeak } from './lib/peak.ts';
-import { usageOf } from './lib/procs.ts';
+import { threadsOf, usageOf } from './lib/procs.ts';
 import { numberOption, option, report, say, sleep, until } from './lib/report.ts';
 
 const podCount = numberOption('pods', 100);
@@ -35,6 +35,7 @@ async function burst(member: Member, prefix: string, into: Figures): Promise<voi
   const peak = residentPeak(member.pid);
   const cpu = (): number => usageOf(member.pid).cpuMs;
   const before = cpu();
+  const threadsBefore = threadsOf(member.pid);
   const from = performance.now();
   const made = await member.create(prefix, podCount);
   await member.view.ready(made, LONG_MS);
@@ -49,6 +50,7 @@ async function burst(member: Member, prefix: string, into: Figures): Promise<voi
   await member.rest();
   await sleep(AFTER_MS);
   note('goneCpuMs', cpu() - up);
+  for (const [thread, ms] of threadsOf(member.pid)) note(`thread ${thread}`, ms - (threadsBefore.get(thread) ?? 0));
   note('peakMiB', peak());
 }
 

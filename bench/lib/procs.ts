@@ -59,3 +59,14 @@ export function usageOf(root: number): Usage {
     rssBytes: mine.reduce((sum, s) => sum + s.rssBytes, 0),
   };
 }
+
+/** Processor time of a process by the names of its threads, milliseconds. A thread that ended is missing. */
+export function threadsOf(pid: number): Map<string, number> {
+  const out = new Map<string, number>();
+  for (const tid of readdirSync(`/proc/${pid}/task`)) {
+    const path = `/proc/${pid}/task/${tid}`;
+    const [name, ms] = [readFileSync(`${path}/comm`, 'utf8').trim(), Number(readFileSync(`${path}/schedstat`, 'utf8').split(' ')[0]) / 1e6];
+    out.set(name, (out.get(name) ?? 0) + ms);
+  }
+  return out;
+}
