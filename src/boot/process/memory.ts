@@ -90,6 +90,8 @@ const BURST_GROWN_BYTES = 16 << 20;
 const LARGE_BYTES = 64 << 20;
 /** By how much a large heap may grow before V8 collects it, percent. V8's own choice is up to 300. */
 const LARGE_GROWTH_PERCENT = 30;
+/** Of a small one, which is collected here before it has grown so far: V8 does not begin to mark it. As in `scripts/launch.sh`. */
+const SMALL_GROWTH_PERCENT = 200;
 /** Share of one core, since the look before, below which nothing is going on that a pause would hold up. */
 const IDLE_SHARE = 0.1;
 /** Least time between two collections, milliseconds: each takes 0.1 to 0.2 s of a core. */
@@ -108,7 +110,7 @@ export interface HeapSource {
   monoMs(): number;
   /** `everything`: empty pages go back to the system as well, which takes several times as long. */
   collect(how: 'everything' | 'quickly'): void;
-  /** By how much the heap may grow before V8 collects it by itself, from the next collection on; zero: V8's own choice. */
+  /** By how much the heap may grow before V8 collects it by itself, from the next collection on. */
   limitGrowth(percent: number): void;
 }
 
@@ -160,7 +162,7 @@ export class HeapCollector {
     // V8 may have collected meanwhile.
     this.#collectedBytes = Math.min(this.#collectedBytes, source.usedBytes());
     const large = this.#collectedBytes >= LARGE_BYTES;
-    if (large !== this.#large) source.limitGrowth(large ? LARGE_GROWTH_PERCENT : 0);
+    if (large !== this.#large) source.limitGrowth(large ? LARGE_GROWTH_PERCENT : SMALL_GROWTH_PERCENT);
     this.#large = large;
     if (large || source.usedBytes() - this.#collectedBytes < BURST_GROWN_BYTES) return false;
     source.collect('quickly');

@@ -92,7 +92,7 @@ it('leaves a large heap to V8, which is told to collect it early, until it is sm
   expect([64, 90, 200].map(lookInBurst)).toEqual([false, false, false]);
   expect(state).toMatchObject({ collected: 1, growthPercent: 30 });
   expect(lookInBurst(60)).toBe(false);
-  expect(state).toMatchObject({ collected: 1, growthPercent: 0 });
+  expect(state).toMatchObject({ collected: 1, growthPercent: 200 });
   expect(lookInBurst(76)).toBe(true);
 });
 
