@@ -33,7 +33,17 @@ export interface Steps {
   total: number;
   by: Record<string, number>;
 }
-const KINDS = ['transitions', 'messages', 'xstateEvents', 'snapshots', 'views', 'fileOperations', 'runtimeCalls', 'apiRequests'] as const;
+const KINDS = [
+  'timers',
+  'transitions',
+  'messages',
+  'xstateEvents',
+  'snapshots',
+  'views',
+  'fileOperations',
+  'runtimeCalls',
+  'apiRequests',
+] as const;
 export type Kind = (typeof KINDS)[number];
 export type Phase = Record<Kind, Steps>;
 export interface Counted {
@@ -63,14 +73,16 @@ class Counter {
 
   static async start(pods: number): Promise<{ h: VirtualNode; counter: Counter }> {
     const counts = Object.fromEntries(KINDS.map((kind) => [kind, new Map()])) as Record<Kind, Count>;
+    const timers = new Timers(counts.timers);
     const h = await cluster({
       inspect: (e) => {
         if (e.type === '@xstate.event') add(counts.xstateEvents, e.event.type);
         if (e.type === '@xstate.snapshot') add(counts.snapshots, e.event.type);
       },
-      ports: (ports) => ({ ...ports, fs: countedCalls(ports.fs, counts.fileOperations), clock: onlyForward(ports.clock) }),
+      ports: (ports) => ({ ...ports, fs: countedCalls(ports.fs, counts.fileOperations), clock: timers.counted(onlyForward(ports.clock)) }),
       config: { maxPods: pods + 10, podsPerCore: 0 },
     });
+    timers.follow(h.tree.heartbeat);
     return { h, counter: new Counter(pods, counts, h) };
   }
 
@@ -98,6 +110,43 @@ class Counter {
     const total = [...count.values()].reduce((sum, n) => sum + n, 0);
     return { total: perPod(total), by: Object.fromEntries(most.map(([name, n]) => [name, perPod(n)]).filter(([, n]) => n !== 0)) };
   }
+}
+
+/** Timers that fired, by the actor that ran, else by the code that armed them, and by how long they waited. */
+class Timers {
+  readonly #count: Count;
+  /** Of the timer that fires now. */
+  #ran: string | null = null;
+
+  constructor(count: Count) {
+    this.#count = count;
+  }
+  follow(heartbeat: { begin(path: string, monoMs: number): void }): void {
+    const begin = heartbeat.begin.bind(heartbeat);
+    heartbeat.begin = (path, monoMs) => {
+      this.#ran ??= actorOf(path);
+      begin(path, monoMs);
+    };
+  }
+  counted(clock: Clock): Clock {
+    return {
+      ...clock,
+      setTimeout: (fn, ms) => {
+        const armed = armedBy(new Error('armed').stack ?? '');
+        return clock.setTimeout(() => {
+          this.#ran = null;
+          fn();
+          add(this.#count, `${this.#ran ?? armed} after ${Math.round(ms)} ms`);
+        }, ms);
+      },
+    };
+  }
+}
+
+const MECHANISM = /\/(supervision|integration|xstate)\//;
+function armedBy(stack: string): string {
+  const files = [...stack.matchAll(/\/((?:src|packages)\/[\w/.-]+\.ts)/g)].map((match) => match[1] ?? '');
+  return files.find((file) => !MECHANISM.test(file)) ?? 'supervision';
 }
 
 /** A real clock never shows one moment twice, so a look begins later than the act before it has ended. */
