@@ -2,7 +2,7 @@
  * Several builds or flags of this daemon beside each other at the same time: each on a hollow runtime of its own (a process behind the
  * CRI), all on one API server of Kubernetes. What else a machine does weighs on all of them alike, so the shares hold where times
  * do not. Each turn starts the daemons anew, makes so many pods on each at once, deletes them at once, and does both again.
- * Options: --pods=50 --turns=3 --agents=NAME=NODE,NAME=NODE --out=FILE. NODE: a program that stands in for Node (ACTORLET_NODE); an
+ * Options: --pods=50 --turns=3 --rest-seconds=0 --agents=NAME=NODE,NAME=NODE --out=FILE. NODE: a program that stands in for Node (ACTORLET_NODE); an
  * empty one is Node itself. The shares are of the first.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -15,7 +15,7 @@ import { cleanUpOnce } from './lib/cleanUp.ts';
 import { ClusterView, NAMESPACE, type PodHistory } from './lib/cluster.ts';
 import { LONG_MS } from './lib/member.ts';
 import { residentPeak } from './lib/peak.ts';
-import { threadsOf } from './lib/procs.ts';
+import { stat, threadsOf } from './lib/procs.ts';
 import { numberOption, option, report, say, sleep, until } from './lib/report.ts';
 
 const podCount = numberOption('pods', 50);
@@ -24,6 +24,9 @@ const agents = (option('agents') ?? 'a=,b=').split(',').map((entry) => {
   const [name = '', node = ''] = entry.split('=');
   return { name, node };
 });
+/** Of every first burst, once its pods are Ready and settled: what a node at rest takes. */
+const restSeconds = numberOption('rest-seconds', 0);
+const RESTED_MS = 75_000;
 const SETTLE_MS = 6_000;
 const AFTER_MS = 3_000;
 const BURSTS = ['first', 'second'] as const;
@@ -124,6 +127,12 @@ try {
         );
         await seen.ready(made, LONG_MS);
       });
+      if (restSeconds > 0 && burst === 'first') {
+        await sleep(RESTED_MS);
+        await measured('rest', () => sleep(restSeconds * 1000));
+        for (const { daemon, figures } of all)
+          figures.set('rest residentMiB', [...(figures.get('rest residentMiB') ?? []), (stat(daemon.pid ?? 0)?.rssBytes ?? 0) / 2 ** 20]);
+      }
       await measured(`${burst} end`, async () => {
         await Promise.all(made.map((p) => seen.remove(p, 1)));
         await seen.gone(made, LONG_MS);
