@@ -5,18 +5,12 @@
  * Options: --pods=50 --turns=3 --rest-seconds=0 --agents=NAME=NODE,NAME=NODE --out=FILE. NODE: a program that stands in for Node (ACTORLET_NODE); an
  * empty one is Node itself. The shares are of the first.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { buildDaemon, createDaemon, type Daemon } from '../test/e2e/daemon.ts';
-import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
-import { cleanUpOnce } from './lib/cleanUp.ts';
-import { ClusterView, NAMESPACE, type PodHistory } from './lib/cluster.ts';
-import { LONG_MS } from './lib/member.ts';
+import { buildDaemon } from '../test/e2e/daemon.ts';
+import { type Agent, startBeside } from './lib/beside.ts';
+import type { PodHistory } from './lib/cluster.ts';
 import { residentPeak } from './lib/peak.ts';
 import { stat, threadsOf } from './lib/procs.ts';
-import { numberOption, option, report, say, sleep, until } from './lib/report.ts';
+import { numberOption, option, report, say, sleep } from './lib/report.ts';
 
 const podCount = numberOption('pods', 50);
 const turns = numberOption('turns', 3);
@@ -31,141 +25,67 @@ const SETTLE_MS = 6_000;
 const AFTER_MS = 3_000;
 const BURSTS = ['first', 'second'] as const;
 
-interface Agent {
-  name: string;
-  node: string;
-  daemon: Daemon;
-  figures: Map<string, number[]>;
-}
-
-const pod = (name: string, node: string) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name, namespace: NAMESPACE, labels: { app: 'bench' } },
-  spec: {
-    nodeName: node,
-    terminationGracePeriodSeconds: 1,
-    containers: [{ name: 'main', image: 'hollow/idle:1', imagePullPolicy: 'IfNotPresent', command: ['idle'] }],
-  },
-});
-
-const dir = mkdtempSync(join(tmpdir(), 'actorlet-paired-'));
-const runtimes: ChildProcess[] = [];
-async function hollow(name: string): Promise<string> {
-  const socket = join(dir, `${name}.sock`);
-  runtimes.push(
-    spawn(process.execPath, ['--expose-gc', join(import.meta.dirname, 'lib/hollowServer.ts'), socket], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    }),
-  );
-  await until('the hollow runtime', async () => (existsSync(socket) ? true : undefined), { timeoutMs: 60_000, everyMs: 100 });
-  return socket;
-}
+type Figures = Map<string, number[]>;
 
 await buildDaemon();
-let plane: ControlPlane | undefined;
-let view: ClusterView | undefined;
-const all: Agent[] = [];
-const cleanUp = cleanUpOnce(async () => {
-  view?.close();
-  for (const { daemon } of all) await daemon.dispose();
-  for (const child of runtimes) child.kill('SIGKILL');
-  await plane?.stop();
-  rmSync(dir, { recursive: true, force: true });
-  return [];
-});
+const beside = await startBeside(agents, { podCount });
+const { all } = beside;
+const figuresOf = new Map<Agent, Figures>(all.map((agent) => [agent, new Map()]));
+const note = (agent: Agent, name: string, value: number): void => {
+  const figures = figuresOf.get(agent);
+  figures?.set(name, [...(figures.get(name) ?? []), value]);
+};
 
 /** What each process took of its processors in `act`, by threads, under this name. */
-async function measured(phase: string, act: () => Promise<void>): Promise<void> {
+async function measured(phase: string, act: () => Promise<unknown>): Promise<void> {
   const before = all.map(({ daemon }) => threadsOf(daemon.pid ?? 0));
   await act();
   await sleep(AFTER_MS);
-  for (const [i, { daemon, figures }] of all.entries()) {
+  for (const [i, agent] of all.entries()) {
     let sum = 0;
-    const note = (name: string, ms: number): void => {
-      figures.set(name, [...(figures.get(name) ?? []), ms]);
-    };
-    for (const [thread, ms] of threadsOf(daemon.pid ?? 0)) {
+    for (const [thread, ms] of threadsOf(agent.daemon.pid ?? 0)) {
       const own = ms - (before[i]?.get(thread) ?? 0);
       sum += own;
-      if (thread === 'MainThread' || thread === 'V8Worker') note(`${phase} ${thread}`, own);
+      if (thread === 'MainThread' || thread === 'V8Worker') note(agent, `${phase} ${thread}`, own);
     }
-    note(`${phase} all`, sum);
+    note(agent, `${phase} all`, sum);
   }
 }
 
 try {
-  plane = await startControlPlane({ controllerManager: true });
-  const server = plane;
-  for (const { name, node } of agents) {
-    const daemon = await createDaemon(
-      { endpoint: `unix://${await hollow(name)}` },
-      { maxPods: podCount + 10, kubeAPIQPS: 50, kubeAPIBurst: 100 },
-      [`--hostname-override=${name}`, '--kubeconfig', plane.nodeKubeconfig(name)],
-    );
-    all.push({ name, node, daemon, figures: new Map() });
-  }
-  view = await ClusterView.open(plane);
-  const seen = view;
-  await until('the service account', async () => ((await server.hasAccount()) ? true : undefined), { timeoutMs: 90_000, everyMs: 200 });
   for (let turn = 0; turn < turns; turn++) {
     say(`turn ${turn + 1} of ${turns}`);
-    for (const { daemon, node } of all) {
-      if (node === '') delete process.env.ACTORLET_NODE;
-      else process.env.ACTORLET_NODE = node;
-      await daemon.start();
-    }
+    for (const agent of all) await beside.start(agent);
     await sleep(SETTLE_MS);
     for (const burst of BURSTS) {
       const peaks = all.map(({ daemon }) => residentPeak(daemon.pid ?? 0));
       let made: PodHistory[] = [];
       await measured(`${burst} start`, async () => {
-        made = await Promise.all(
-          Array.from({ length: podCount }, (_, i) =>
-            all.map(({ name }) => seen.create(pod(`${burst[0]}${turn}-${i}-${name}`, name))),
-          ).flat(),
-        );
-        await seen.ready(made, LONG_MS);
+        made = await beside.make(`${burst[0]}${turn}`, podCount);
       });
       if (restSeconds > 0 && burst === 'first') {
         await sleep(RESTED_MS);
         await measured('rest', () => sleep(restSeconds * 1000));
-        for (const { daemon, figures } of all)
-          figures.set('rest residentMiB', [...(figures.get('rest residentMiB') ?? []), (stat(daemon.pid ?? 0)?.rssBytes ?? 0) / 2 ** 20]);
+        for (const agent of all) note(agent, 'rest residentMiB', (stat(agent.daemon.pid ?? 0)?.rssBytes ?? 0) / 2 ** 20);
       }
-      await measured(`${burst} end`, async () => {
-        await Promise.all(made.map((p) => seen.remove(p, 1)));
-        await seen.gone(made, LONG_MS);
-      });
-      for (const [i, { figures }] of all.entries())
-        figures.set(`${burst} peakMiB`, [...(figures.get(`${burst} peakMiB`) ?? []), peaks[i]?.() ?? 0]);
+      await measured(`${burst} end`, () => beside.remove(made));
+      for (const [i, agent] of all.entries()) note(agent, `${burst} peakMiB`, peaks[i]?.() ?? 0);
     }
     for (const { daemon } of all) await daemon.end('SIGTERM');
   }
   const [base] = all;
-  const total = (o: Agent | undefined, name: string): number => (o?.figures.get(name) ?? []).reduce((sum, n) => sum + n, 0);
-  const names = [...(base?.figures.keys() ?? [])];
+  const samples = (agent: Agent | undefined, name: string): number[] => (agent && figuresOf.get(agent)?.get(name)) ?? [];
+  const total = (agent: Agent | undefined, name: string): number => samples(agent, name).reduce((sum, n) => sum + n, 0);
+  const names = [...(base ? (figuresOf.get(base)?.keys() ?? []) : [])];
+  const summary = (agent: Agent, name: string) => ({
+    mean: Math.round(total(agent, name) / turns),
+    share: Math.round((1000 * total(agent, name)) / total(base, name)) / 1000,
+    samples: samples(agent, name).map(Math.round),
+  });
   await report('paired', {
     pods: podCount,
-    agents: Object.fromEntries(
-      all.map((a) => [
-        a.name,
-        Object.fromEntries(
-          names.map((n) => [
-            n,
-            {
-              mean: Math.round(total(a, n) / turns),
-              share: Math.round((1000 * total(a, n)) / total(base, n)) / 1000,
-              samples: a.figures.get(n)?.map(Math.round),
-            },
-          ]),
-        ),
-      ]),
-    ),
+    agents: Object.fromEntries(all.map((agent) => [agent.name, Object.fromEntries(names.map((n) => [n, summary(agent, n)]))])),
   });
-} catch (error) {
-  for (const { daemon } of all) say(daemon.log().slice(-2000));
-  throw error;
 } finally {
-  await cleanUp();
+  await beside.end();
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # npm run bench: runs the benchmarks and writes bench/results/NAME.json. Names as arguments choose: supervision workers nodes sim inspect
-# page viewers tracing initialState restart containerd cluster oci flood firstPod calls burst paired (default: all but oci, flood, recording,
-# replay, firstPod, calls, burst and paired; the last nine only as root, cluster, calls, burst and paired only where
+# page viewers tracing initialState restart containerd cluster oci flood firstPod calls burst paired where (default: all but oci, flood, recording,
+# replay, firstPod, calls, burst, paired and where; the last ten only as root, cluster, calls, burst, paired and where only where
 # scripts/setup/control-plane-setup.sh was run, calls and burst with the reference kubelet in KUBEBUILDER_ASSETS, page only with the page built and Chromium). Takes about
 # 40 minutes; run it on an otherwise idle machine.
 set -eu
@@ -24,13 +24,13 @@ for name in ${*:-supervision workers nodes sim inspect page viewers tracing init
     failed=1
     continue
   fi
-  case $name in containerd | cluster | oci | flood | recording | replay | calls | burst | paired)
+  case $name in containerd | cluster | oci | flood | recording | replay | calls | burst | paired | where)
     if [ "$(id -u)" != 0 ]; then
       echo "!!! $program: $name left out, it needs root !!!" >&2
       continue
     fi
   esac
-  case $name in cluster | replay | calls | burst | paired) control_plane=wanted ;; *) control_plane= ;; esac
+  case $name in cluster | replay | calls | burst | paired | where) control_plane=wanted ;; *) control_plane= ;; esac
   if [ -n "$control_plane" ] && ! have_control_plane; then
     echo "!!! $program: $name left out, there is no kube-apiserver: run scripts/setup/control-plane-setup.sh first !!!" >&2
     continue
