@@ -19,7 +19,7 @@ const agents = (option('agents') ?? 'a=,b=').split(',').map((entry) => {
   return { name, node };
 });
 /** Of every first burst, once its pods are Ready and settled: what a node at rest takes. */
-const restSeconds = numberOption('rest-seconds', 0);
+const restSeconds = Number(option('rest-seconds') ?? 0);
 const RESTED_MS = 75_000;
 const SETTLE_MS = 6_000;
 const AFTER_MS = 3_000;
