@@ -13,7 +13,7 @@ import { pod, virtualNode } from '../../../test/integration/virtualNode.ts';
 import { inspectedOf } from '../../inspect/test/rig.ts';
 import { entryOfLine } from '../src/check.ts';
 import { InputRecording } from '../src/record.ts';
-import { inputsOf } from './less/quickStart.ts';
+import { inputsOf, recordedNode } from './less/quickStart.ts';
 import { replayed } from './replayed.ts';
 import { entriesOf, headerOf, recorded } from './simulated/recordedSim.ts';
 
@@ -101,4 +101,25 @@ it('a flight recorder beside it moves no clock of the node', async () => {
   const { divergence, failure, inputs } = await replayed(header, entries());
   expect({ divergence, failure }).toEqual({ divergence: null, failure: null });
   expect(inputs).toBeGreaterThan(300);
+});
+
+it('a node that keeps facts about deaths does it again, whatever stands in for the secrets in logs', async () => {
+  const SECRET = 'env-hunter2-aa';
+  const probe = { httpGet: { path: '/?k=query-hunter2', port: 80 }, periodSeconds: 2, failureThreshold: 2 };
+  const lines = await recordedNode({ flags: { deathsMax: 3, deathsStuckAfter: 5_000 } }, async (h) => {
+    h.write('web.yaml', pod('web', { life: 'run=3s,exit=3', container: { env: [{ name: 'KEY', value: SECRET }] } }));
+    h.write('ill.yaml', pod('ill', { container: { livenessProbe: probe } }));
+    h.write('no.yaml', pod('no', { spec: { nodeSelector: { a: 'b' } } }));
+    await h.until('it runs', () => h.running('web').length === 1);
+    const dir = `/var/log/actorlet/pods/default_web-n1_${h.uid('web')}/main`;
+    h.fs.makeDir(dir);
+    h.fs.put(`${dir}/0.log`, `2026-01-01T00:00:01.000000000Z stdout F the key is ${SECRET}, password=hunter2, https://u:hunter2@x\n`);
+    await h.until('bundles push others out', () => h.fs.below('/var/lib/kubelet/actorlet/deaths').length >= 3, 60_000);
+    await h.advance(60_000);
+  });
+  expect(lines.filter((line) => line.includes('/actorlet/deaths/')).length).toBeGreaterThan(5);
+  expect(lines.join('\n')).not.toContain('hunter2');
+  const { header, entries } = inputsOf(lines);
+  const { divergence, failure } = await replayed(header, entries());
+  expect({ divergence, failure }).toEqual({ divergence: null, failure: null });
 });

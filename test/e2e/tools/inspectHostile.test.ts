@@ -71,7 +71,7 @@ function problemsOf(pods: readonly PodRow[]): ProblemsFrame {
     return { uid: p.uid, name: `${p.namespace}/${p.name}`, tone: podTone(p, NOW_MS), status: podStatus(p), message: podTrouble(p, NOW_MS) };
   });
   const none = { listed: [], more: 0 };
-  return { t: 'problems', count: listed.length, node: [], pods: { listed, more: 0 }, manifests: none, actors: none };
+  return { t: 'problems', count: listed.length, node: [], pods: { listed, more: 0 }, manifests: none, actors: none, deaths: none };
 }
 
 /** A page whose daemon tells of these pods. */

@@ -47,6 +47,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   'token gone': 'final: nothing happens in it',
   'podCertificate gone': 'final: nothing happens in it',
   'devicePlugin failed': 'final: nothing happens in it',
+  'deaths pausing': 'needs more deaths at once than these stories have: `deaths.test.ts` drives a node there',
   'container stoppingAgain': 'needs a stop that fails after a failed hook: `hooks.test.ts` drives a node there',
 };
 

@@ -2,6 +2,7 @@
 import { adminClient } from '@actorlet/admin/src/client.ts';
 import type { InjectionView } from '@actorlet/kubelet/machines/faults/live.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import type { DeathHead } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import { type ActorView, allPaths } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 
@@ -29,10 +30,10 @@ const VALUED = new Set([
   '--grace-period',
   '--timeout',
 ]);
-const POD_COMMANDS = new Set(['why', 'timeline', 'logs', 'exec', 'events']);
+const POD_COMMANDS = new Set(['why', 'timeline', 'logs', 'exec', 'events', 'deaths']);
 const ACTOR_COMMANDS = new Set(['recorder', 'chart']);
 
-type Kind = 'pods' | 'containers' | 'namespaces' | 'actors' | 'injections' | 'killable' | readonly string[];
+type Kind = 'pods' | 'deaths' | 'containers' | 'namespaces' | 'actors' | 'injections' | 'killable' | readonly string[];
 
 /** Null: no name of this node belongs here, so the commands and options do. */
 export async function completions(
@@ -67,6 +68,7 @@ function kindAfter([command = '', ...rest]: readonly string[], last: string): Ki
     return more.length === 0 ? 'killable' : more[0] === 'pod' && more.length === 1 ? 'pods' : null;
   }
   if (first !== undefined) return null;
+  if (command === 'death') return 'deaths';
   if (POD_COMMANDS.has(command)) return 'pods';
   return ACTOR_COMMANDS.has(command) ? 'actors' : null;
 }
@@ -78,6 +80,8 @@ async function namesOf(kind: Extract<Kind, string>, said: readonly string[], soc
   switch (kind) {
     case 'pods':
       return [...namesOfPods(await pods()), ...(said[0] === 'why' ? ['node'] : [])];
+    case 'deaths':
+      return ((await client.json('/deaths')) as { deaths: readonly DeathHead[] }).deaths.map(({ id }) => id).toReversed();
     case 'namespaces':
       return [...new Set((await pods()).map((p) => p.namespace))];
     case 'actors':

@@ -195,6 +195,16 @@ export interface ProblemsFrame {
   manifests: Listed<{ where: string; message: string }>;
   /** Actors whose trouble `node` does not tell. */
   actors: Listed<{ path: string; name: string; reason: string }>;
+  /** What is kept of deaths, the newest first. They are over, and count as nothing that is wrong now. */
+  deaths: Listed<DeathShown>;
+}
+export interface DeathShown {
+  id: string;
+  atMs: number;
+  /** '' where the pod is gone. */
+  uid: string;
+  name: string;
+  title: string;
 }
 /** Figures of the host, from the process that reads them. */
 export interface HostFrame {

@@ -1,4 +1,6 @@
 /** What is wrong with a node, for the page. Pure. */
+import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import { deathsView } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import type { Moment } from '@actorlet/kubelet/machines/shown/moment/moment.ts';
 import { wrongWith } from '@actorlet/kubelet/machines/shown/moment/wrong.ts';
 import type { ProblemsFrame } from './frames.ts';
@@ -23,8 +25,23 @@ export function problemsFrame(m: Moment): ProblemsFrame {
       listed: unwell.slice(0, LISTED_MAX).map(({ path, name, reason }) => ({ path, name, reason: cut(reason) })),
       more: more(unwell),
     },
+    deaths: deathsOf(m),
   };
 }
+
+function deathsOf(m: Moment): ProblemsFrame['deaths'] {
+  const kept = (m.read(deathsView) ?? []).toReversed();
+  const records = m.read(podsView)?.records;
+  return {
+    listed: kept.slice(0, DEATHS_MAX).map(({ id, atMs, pod, container, title }) => ({
+      ...{ id, atMs, title: cut(title) },
+      uid: records?.has(pod.uid) === true ? pod.uid : '',
+      name: `${pod.namespace}/${pod.name}${container === '' ? '' : ` ${container}`}`,
+    })),
+    more: Math.max(0, kept.length - DEATHS_MAX),
+  };
+}
+const DEATHS_MAX = 10;
 
 function more(all: readonly unknown[]): number {
   return Math.max(0, all.length - LISTED_MAX);

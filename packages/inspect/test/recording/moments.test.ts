@@ -46,7 +46,7 @@ async function recordedNode(o: VirtualNodeOptions): Promise<{ h: VirtualNode; as
       },
     },
   });
-  const h = await virtualNode({ ...o, flags: { record: '/node.rec', faultInjection: true, ...o.flags }, ports });
+  const h = await virtualNode({ ...o, flags: { record: '/node.rec', faultInjection: true, deathsMax: 20, ...o.flags }, ports });
   const parts: Uint8Array[] = [];
   const sink: Sink = {
     ...{ waitingBytes: 0, segmentBytes: 0, generation: 1, segmentSoftMax: 1e9 },
@@ -75,6 +75,7 @@ function questions(h: VirtualNode, charts = 1): [string, Record<string, string>]
     ['/healthz', { verbose: '' }],
     ['/healthz', { verbose: '', json: '' }],
     ['/events', {}],
+    ['/deaths', {}],
     ['/recorder', { path: 'node/pods', limit: '50' }],
     ['/why', { pod: 'node' }],
     ['/why', { pod: 'broken.yaml' }],

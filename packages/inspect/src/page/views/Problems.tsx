@@ -3,17 +3,19 @@
 import type { Listed, ProblemsFrame } from '../../feed/frames.ts';
 import { Section } from '../bits.tsx';
 import { hrefOf } from '../route.ts';
-import type { PageState } from '../store.ts';
+import { nowMs, type PageState } from '../store.ts';
+import { duration } from '../words.ts';
 import { Faults } from './faults.tsx';
 
 const NONE: ProblemsFrame = {
   ...{ t: 'problems', count: 0, node: [] },
   ...{ pods: { listed: [], more: 0 }, manifests: { listed: [], more: 0 }, actors: { listed: [], more: 0 } },
+  deaths: { listed: [], more: 0 },
 };
 
 export function Problems({ state }: { state: PageState }) {
   const { hello } = state;
-  const { count, node, pods, manifests, actors } = state.problems ?? NONE;
+  const { count, node, pods, manifests, actors, deaths } = state.problems ?? NONE;
   return (
     <>
       {count === 0 && (
@@ -48,6 +50,17 @@ export function Problems({ state }: { state: PageState }) {
           <li key={a.path}>
             <i className="dot warn" /> <a href={hrefOf('actors', a.path)}>{a.name.replace(/^node\//, '')}</a>{' '}
             <span className="quiet">{a.reason}</span>
+          </li>
+        )}
+      </Group>
+      <Group title="Deaths that are kept" of={deaths}>
+        {(d) => (
+          <li key={d.id}>
+            <i className="dot off" /> {d.uid === '' ? d.name : <a href={hrefOf('pods', d.uid)}>{d.name}</a>}{' '}
+            <span className="quiet">
+              {duration(nowMs(state) - d.atMs)} ago: {d.title}
+            </span>{' '}
+            <code>actorctl death {d.id}</code>
           </li>
         )}
       </Group>

@@ -16,6 +16,7 @@ import { type WaitingPod, waitingPodsView } from '@actorlet/kubelet/machines/pod
 import { type PodRecord, type PodsView, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { manifestsView, type SourceError, sourceErrorsView } from '@actorlet/kubelet/machines/pods/podConfig/messages.ts';
 import { type StatusEntry, statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
+import { deathsView } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import { type PressureView, pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
 import { type ImageLedger, type ImageRecord, imageLedger } from '@actorlet/kubelet/machines/reclaim/imageGc/imageGc.ts';
 import { type CriView, criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
@@ -77,6 +78,10 @@ function mapped<P, K extends string>(
 const same = (value: unknown): unknown => value;
 const error = shape({ where: isText, message: isText, note: optional(isTruth), holds: optional(isText), fullName: optional(isText) });
 const podRef = optional(shape({ uid: isText, namespace: isText, name: isText }));
+const deathHead = shape({
+  ...{ id: isText, kind: isText, owner: isText, container: isText, atMs: isNumber, key: isText, title: isText, nth: isNumber },
+  pod: shape({ uid: isText, namespace: isText, name: isText }),
+});
 const summary = shape({ name: isText, plugin: isText, servedBy: isText, state: isText, message: isText, sinceMs: isNumber });
 const peerWord = shape({
   ...{ peer: isText, name: isText, call: isText, about: isText, uid: isText, waitingMs: orNull(isNumber), error: isText },
@@ -146,6 +151,7 @@ export const KEPT_VIEWS: readonly KeptView[] = [
     ),
     join: (parts) => [...parts.values()].filter((e) => e !== null),
   }),
+  whole(deathsView, same, listOf(deathHead)),
   mapped(sourceErrorsView, (errors: readonly SourceError[]) => errors, listOf(error)),
   mapped(manifestsView, same, shape({ namespace: isText, name: isText })),
   kept<RuntimePodsView, ListedPod | null>(runtimePodsView, {
