@@ -56,7 +56,7 @@ chmod 755 "$home/runtime/node"
 root=$out/rootfs
 mkdir -p "$root/usr/bin" "$root/tmp" "$root/proc" "$root/sys" "$root/dev" "$root/etc" "$root/host" "$root/var/lib/actorlet-observe" "$root/var/log" "$root/run"
 cp -rl "$home" "$root/actorlet"
-rm -r "$root/actorlet/runtime" "$root/actorlet/bin"
+rm -r "$root/actorlet/bin"
 for file in $libraries; do
   mkdir -p "$root$(dirname "$file")"
   cp -L "$file" "$root$file"
@@ -70,6 +70,32 @@ process.execve(process.execPath, [process.execPath, ...flags, '/actorlet/dist/$n
 END
   chmod 755 "$root/usr/bin/$name"
 done
+# In the DaemonSet the program sees the node as a process of it does: below its root, from a copy of the folder that is mounted there.
+cat >"$root/usr/bin/actorlet-on-node" <<END
+#!/actorlet/node_modules/node-linux-$cpu/bin/node --disable-warning=ExperimentalWarning
+// actorlet-on-node copy FOLDER; actorlet-on-node run ROOT FOLDER WORDS...: FOLDER is below ROOT.
+const { cpSync, rmSync } = require('node:fs');
+const [how, place, folder, ...words] = process.argv.slice(2);
+if (how === 'copy') {
+  rmSync(place, { recursive: true, force: true });
+  cpSync('/actorlet', place, { recursive: true, verbatimSymlinks: true });
+} else if (how === 'run' && words.length > 0) {
+  const koffi = require('/actorlet/node_modules/koffi');
+  if (koffi.load('libc.so.6').func('int chroot(const char *path)')(place) !== 0) {
+    console.error('actorlet-on-node: ' + place + ' cannot become the root: it is no folder, or the capability SYS_CHROOT is missing');
+    process.exit(1);
+  }
+  process.chdir('/');
+  const program = [folder + '/runtime/lib/$loader', '--library-path', folder + '/runtime/lib', folder + '/node_modules/node-linux-$cpu/bin/node'];
+  const flags = '--disable-sigusr1 $v8_flags --disable-warning=ExperimentalWarning'.split(' ');
+  const env = { ...process.env, PATH: '/usr/sbin:/usr/bin:/sbin:/bin', ACTORLET_EXEC_PATH: folder + '/runtime/node' };
+  process.execve(program[0], [...program, ...flags, folder + '/dist/actorlet.mjs', ...words], env);
+} else {
+  console.error('actorlet-on-node: copy FOLDER, or run ROOT FOLDER WORDS...');
+  process.exit(1);
+}
+END
+chmod 755 "$root/usr/bin/actorlet-on-node"
 echo 'root:x:0:0:root:/:/' >"$root/etc/passwd"
 # Paths of the node under their own names, where its root is at /host (kubectl debug node). A volume at such a path takes the link's place.
 for path in etc/kubernetes etc/rancher etc/os-release etc/machine-id var/lib/kubelet var/lib/rancher var/lib/containers var/log/pods var/log/containers run/containerd run/crio run/k3s; do

@@ -3,11 +3,12 @@ import { resolve } from 'node:path';
 import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
 import { createNode } from '../../actors/node.ts';
 import type { KubeletConfiguration, NodeConfig } from '../../machines/config/config.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { boot, processIo } from '../boot.ts';
 import { runnable } from '../config/runnable.ts';
 import { isEmbeddedEndpoint } from '../dependencies/embedded.ts';
 import { createRealPorts } from '../dependencies/realPorts.ts';
-import { StartError } from '../errors.ts';
+import { EXIT, StartError } from '../errors.ts';
 import * as configure from '../steps/configure.ts';
 import { need, type Step } from '../steps/context.ts';
 import { serveInspection } from '../steps/inspection.ts';
@@ -96,8 +97,14 @@ const OBSERVE_STEPS: readonly Step[] = [
 ];
 
 /** Resolves with the exit code. */
-export function observe(argv: readonly string[]): Promise<number> {
-  const { folder } = observeArguments(argv, { cwd: process.cwd() });
+export async function observe(argv: readonly string[]): Promise<number> {
+  let folder: string;
+  try {
+    ({ folder } = observeArguments(argv, { cwd: process.cwd() }));
+  } catch (error) {
+    process.stderr.write(`actorlet: ${messageOf(error)}\n`);
+    return EXIT.fatal;
+  }
   return boot(argv, process.env, {
     io: processIo(),
     steps: OBSERVE_STEPS,

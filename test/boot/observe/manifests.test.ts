@@ -81,23 +81,26 @@ test('no role allows a write, a token, or the port of the kubelet through the AP
   expect(rights(rulesOf('rbac.yaml')).join()).not.toContain('secrets');
 });
 
-test('the pod has one capability, reads alone, and makes no folder of the node', () => {
+test('the pod has two capabilities, reads the node alone, and makes no folder of it', () => {
   const [daemonSet] = documents('daemonset.yaml');
   const pod = (daemonSet as { spec: { template: { spec: PodSpec } } }).spec.template.spec;
   const [container] = pod.containers;
-  expect(container?.securityContext).toMatchObject({ privileged: false, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false });
-  expect(container?.securityContext.capabilities).toEqual({ drop: ['ALL'], add: ['DAC_READ_SEARCH'] });
-  for (const { name, hostPath } of pod.volumes) {
-    const mounted = container?.volumeMounts.find((m) => m.name === name);
-    expect(mounted?.readOnly === true, name).toBe(hostPath !== undefined);
-    if (hostPath === undefined) continue;
-    expect(['Directory', 'File'], name).toContain(hostPath.type);
-    // The tree uses the names that the kubelet has for its places.
-    expect(mounted?.mountPath).toBe(hostPath.path);
+  for (const { securityContext } of [...pod.initContainers, ...pod.containers])
+    expect(securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false });
+  expect(container?.securityContext).toMatchObject({ privileged: false });
+  expect(container?.securityContext.capabilities).toEqual({ drop: ['ALL'], add: ['SYS_CHROOT', 'DAC_READ_SEARCH'] });
+  for (const { name, hostPath } of pod.volumes.filter((v) => v.hostPath !== undefined)) {
+    expect(container?.volumeMounts.find((m) => m.name === name)?.readOnly, name).toBe(true);
+    expect(hostPath?.type, name).toBe('Directory');
   }
 });
 
+interface Mounting {
+  securityContext: { capabilities: object };
+  volumeMounts: { name: string; mountPath: string; readOnly?: boolean }[];
+}
 interface PodSpec {
-  containers: { securityContext: { capabilities: object }; volumeMounts: { name: string; mountPath: string; readOnly?: boolean }[] }[];
+  initContainers: Mounting[];
+  containers: Mounting[];
   volumes: { name: string; hostPath?: { path: string; type: string } }[];
 }

@@ -1,8 +1,8 @@
 /** The image, the DaemonSet and `kubectl debug` of packaging/observe, on a real API server with the reference kubelet. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -23,14 +23,7 @@ const NAMESPACE = 'actorlet-observe';
 const IMAGE = 'localhost/actorlet-observe:test';
 
 interface Manifest {
-  spec: {
-    template: {
-      spec: {
-        containers: { image: string; args: string[]; env: object[]; volumeMounts: { name: string; mountPath: string }[] }[];
-        volumes: { name: string; hostPath?: { path: string } }[];
-      };
-    };
-  };
+  spec: { template: { spec: { initContainers: { image: string }[]; containers: { image: string; args: string[]; env: object[] }[] } } };
 }
 
 describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kubelet', () => {
@@ -54,26 +47,16 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
     rmSync(out, { recursive: true, force: true });
   }, 90_000);
 
-  /** The manifest, with the places of this node. */
+  /** The manifest, with the image of this test and a way to the API server: there is no kube-proxy here. */
   function daemonSet(...args: string[]): Manifest {
-    const { daemon, lab, plane } = cluster;
     const manifest = parse(readFileSync(join(packaging, 'daemonset.yaml'), 'utf8')) as Manifest;
-    const places: Readonly<Record<string, string>> = {
-      ...{ kubelet: daemon.dir, manifests: daemon.manifests, runtime: dirname(lab.socket), images: join(lab.dir, 'root') },
-    };
-    const { containers, volumes } = manifest.spec.template.spec;
-    const [container] = containers;
-    if (container === undefined) throw new Error('the DaemonSet has no container');
-    const server = new URL(plane.url);
-    container.image = IMAGE;
-    container.args = ['observe', `--kubelet-pid=${kubelet.pid ?? 0}`, ...args];
-    // There is no kube-proxy here.
-    container.env.push(
-      { name: 'KUBERNETES_SERVICE_HOST', value: server.hostname },
-      { name: 'KUBERNETES_SERVICE_PORT', value: server.port },
-    );
-    for (const { name, hostPath } of volumes) if (hostPath !== undefined) hostPath.path = places[name] ?? hostPath.path;
-    for (const mount of container.volumeMounts) mount.mountPath = places[mount.name] ?? mount.mountPath;
+    const { containers, initContainers } = manifest.spec.template.spec;
+    for (const container of [...initContainers, ...containers]) container.image = IMAGE;
+    const server = new URL(cluster.plane.url);
+    for (const { args: words, env } of containers) {
+      words.push(...args);
+      env.push({ name: 'KUBERNETES_SERVICE_HOST', value: server.hostname }, { name: 'KUBERNETES_SERVICE_PORT', value: server.port });
+    }
     return manifest;
   }
 
@@ -93,11 +76,10 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
       });
   }
   /** What its container wrote: the API server knows no way to this node. */
-  function said({ metadata: { namespace, name, uid } }: Pod): string {
-    const folder = join(REFERENCE_LOGS.podLogs, `${namespace}_${name}_${uid}`);
-    const [container = ''] = readdirSync(folder);
-    const lines = readFileSync(join(folder, container, '0.log'), 'utf8').split('\n');
-    return lines.map((line) => /^\S+ stdout F (.*)$/.exec(line)?.[1] ?? '').join('\n');
+  function said({ metadata: { namespace, name, uid }, spec }: Pod): string {
+    const file = join(REFERENCE_LOGS.podLogs, `${namespace}_${name}_${uid}`, spec.containers[0]?.name ?? '', '0.log');
+    const lines = readFileSync(file, 'utf8').split('\n');
+    return lines.map((line) => /^\S+ std\S+ F (.*)$/.exec(line)?.[1] ?? '').join('\n');
   }
   const exited = (pod: Pod): boolean =>
     pod.status.containerStatuses?.some((c) => c.state?.terminated !== undefined || c.lastState?.terminated !== undefined) === true;
@@ -112,6 +94,42 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
     });
     await cluster.kubectl('delete', 'daemonset', '-n', NAMESPACE, 'actorlet-observe');
   }, 180_000);
+
+  test('the pod of the DaemonSet observes a pod of the kubelet, and is forbidden nothing, and begins anew with another kubelet', async () => {
+    await cluster.apply(daemonSet());
+    const pod = await podOf(
+      NAMESPACE,
+      'the observer runs',
+      (p) => p.metadata.deletionTimestamp === undefined && p.status.containerStatuses?.some((c) => c.ready) === true,
+    );
+    await cluster.create('seen', {
+      containers: [{ name: 'main', image: 'busybox', imagePullPolicy: 'Never', command: ['sleep', '3600'] }],
+    });
+    await cluster.ready('seen');
+    let execs = 0;
+    // As kubectl exec does it.
+    const ask = (...words: string[]): string => {
+      const id = pod.status.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? '';
+      execs += 1;
+      try {
+        return cluster.lab.ctr('tasks', 'exec', '--exec-id', `ask-${execs}`, id, '/usr/bin/actorctl', ...words);
+      } catch (error) {
+        return String(error);
+      }
+    };
+    await cluster.daemon.wait('the observer shows the pod', () => /seen.*Running/.test(ask('pods')), LONG);
+    expect(ask('why', 'seen')).toMatch(/main: running for \d+s, 0 restarts/);
+    expect(ask('ui')).toMatch(/^http:\/\/127\.0\.0\.1:10260\/#token=\S+/);
+    expect(said(pod)).not.toMatch(/forbidden|FailedMount|cannot see/);
+
+    await kubelet.end('SIGTERM');
+    await cluster.daemon.wait('the end of the kubelet is named', () => said(pod).includes('the kubelet has ended'), LONG);
+    await kubelet.start({ config: { maxPods: 31 } });
+    await cluster.daemon.wait('what is something else is named', () => /begins anew.*changed=\["maxPods"\]/.test(said(pod)), LONG);
+    await cluster.daemon.wait('the observer has begun anew', () => said(pod).split('actorlet starts').length === 3, LONG);
+    await cluster.daemon.wait('it shows the pod again', () => /seen.*Running/.test(ask('pods')), LONG);
+    await cluster.kubectl('delete', 'daemonset', '-n', NAMESPACE, 'actorlet-observe');
+  }, 240_000);
 
   test('kubectl debug finds it below /host, with the credentials of the kubelet', async () => {
     const words = ['observe', '--show-kubelet', '-o', 'json', '--kubelet-credentials', `--kubelet-pid=${kubelet.pid ?? 0}`];

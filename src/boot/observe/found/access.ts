@@ -46,7 +46,7 @@ export async function accessOf(
 ): Promise<Access> {
   try {
     if (o.own !== '') return { kind: 'given', client: await readKubeConfig(o.own), asFile: true, what: `those of ${o.own}` };
-    const account = o.asKubelet ? null : await accountOf(o.env, o.accountFolder ?? ACCOUNT_FOLDER);
+    const account = o.asKubelet ? null : await accountOf(o.env, o.accountFolder ?? o.env.ACTORLET_ACCOUNT ?? ACCOUNT_FOLDER);
     if (account !== null)
       return { kind: 'serviceAccount', client: account, asFile: false, what: 'those of the service account of this pod' };
     if (flags.kubeconfig === '')

@@ -33,6 +33,22 @@ const FOLDER_MODE = 0o700;
 /** It may hold the credentials of the kubelet. */
 const KUBECONFIG_MODE = 0o600;
 
+const HELP = `actorlet observe runs beside the kubelet of this machine and changes nothing but its own folder (docs/observe.md).
+
+Usage: actorlet observe [flags]
+
+      --show-kubelet         say what was found of the kubelet, and end
+  -o, --output text|json     how it is said
+      --kubelet-pid N        which process is the kubelet, where there is more than one
+      --kubelet-credentials  read with the kubelet's credentials also where the pod has a service account
+      --kubeconfig FILE      read with these credentials
+      --host-root DIR        where the root of the machine is; by default it is found out
+      --observe-dir DIR      its own folder, the only one that it writes in; default ${OWN_FOLDER}
+  -h, --help                 print this text and end
+
+Flags of the daemon that begin with --actorlet-, and --v, hold as well: actorlet --help lists them.
+`;
+
 /** Reads the words behind `observe`. @throws StartError with all that is wrong */
 export function observeArguments(argv: readonly string[], { cwd }: { cwd: string }): ObserveArguments {
   const wrong: string[] = [];
@@ -108,6 +124,10 @@ export const findTheKubelet: Step = {
   name: 'find the kubelet',
   async run(ctx) {
     const args = observeArguments(ctx.argv, { cwd: ctx.io.cwd });
+    if (args.own.given.get('help')?.value === true) {
+      ctx.io.stdout.write(HELP);
+      return { exit: EXIT.ok };
+    }
     const found = await findKubelet(optionsOf(args, ctx));
     if (args.show) {
       ctx.io.stdout.write(args.json ? jsonOf(found) : `${linesOf(found).join('\n')}\n`);
@@ -121,7 +141,7 @@ export const findTheKubelet: Step = {
   },
 };
 
-/** @public A kubelet that starts with something else makes the observer begin anew; one that ends or restarts is named. */
+/** A kubelet that starts with something else makes the observer begin anew; one that ends or restarts is named. */
 export const watchTheKubelet: Step = {
   name: 'watch the kubelet',
   run(ctx) {
