@@ -12,8 +12,10 @@ const before: Record<'started' | 'ended', Partial<Record<Kind, number>>> = {
 const SHARE: Partial<Record<Kind, number>> = { transitions: 0.7, messages: 0.7, fileOperations: 0.7, runtimeCalls: 1, apiRequests: 1 };
 /** What the node does for itself meanwhile. */
 const OF_THE_NODE = 0.25;
+/** Of a node with 100 settled pods in a minute, with some for periods that a minute cuts. docs/architecture/memory-and-cpu.md has the list. */
+const TIMERS_AT_REST = 175;
 
-it('a pod takes at most 0.7 times the transitions, messages and file operations that it took, and no more calls', async () => {
+it('a pod takes at most 0.7 times the transitions, messages and file operations that it took, no more calls, and few timers at rest', async () => {
   const counted = await countSteps({ pods: 100, volumes: 1 });
   const phases: [Phase, Partial<Record<Kind, number>>][] = [
     [counted.started, before.started],
@@ -22,4 +24,6 @@ it('a pod takes at most 0.7 times the transitions, messages and file operations 
   const life = (kind: Kind) => phases.reduce((sum, [phase]) => sum + phase[kind].total, 0);
   const limit = (kind: Kind) => phases.reduce((sum, [, was]) => sum + (was[kind] ?? 0), 0) * (SHARE[kind] ?? 1) + OF_THE_NODE;
   for (const kind of Object.keys(SHARE) as Kind[]) expect(life(kind), kind).toBeLessThanOrEqual(limit(kind));
+  const { timers } = counted.atRestMinute;
+  expect(timers.total * 100, JSON.stringify(timers.by)).toBeLessThanOrEqual(TIMERS_AT_REST);
 });
