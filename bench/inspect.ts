@@ -76,6 +76,7 @@ function timed(mode: Mode, node: Inspected): Inspected {
       touched: (fn) => tree.touched((path) => spend(() => fn(path))),
       observe: (fn) => tree.observe((e) => spend(() => fn(e))),
       actorAt: (path) => tree.actorAt(path),
+      machineAt: (path) => tree.machineAt(path),
       inspect: (path, fn) => tree.inspect(path, fn),
     },
   };

@@ -14,8 +14,6 @@ import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
 import { createUsageLog, type UsageLog } from '../machines/shown/deaths/usageLog.ts';
 import type { Moment } from '../machines/shown/moment/moment.ts';
 import { entryLine, isBelow } from '../machines/shown/recorderEntry.ts';
-import { logicOf } from '../machines/xstate/inside.ts';
-import { dottedState } from '../machines/xstate/words.ts';
 import { handlingPod } from '../ports/handling.ts';
 import type { Clock, Ports } from '../ports/ports.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
@@ -301,7 +299,6 @@ function linesFrom(recorder: Recorder, from: number, { path, limit }: { path?: s
 }
 
 function chartAt(tree: SupervisionTree, path: string): ReturnType<Moment['chart']> {
-  const ref = tree.actorAt(path);
-  const chart = ref === null ? null : chartOf(logicOf(ref));
-  return ref === null || chart === null ? null : { chart, state: dottedState((ref.getSnapshot() as { value?: unknown }).value) };
+  const chart = chartOf(tree.machineAt(path));
+  return chart === null ? null : { chart, state: tree.rowAt(path)?.state ?? '' };
 }

@@ -23,6 +23,7 @@ const CASES = Object.values(KILL_TABLES)
 /** Left in the step that enters them: nobody sees them. */
 const PASSING = [
   'beginning',
+  'syncing.waking',
   'syncing.deciding',
   'syncing.acting',
   'terminating.choosing',

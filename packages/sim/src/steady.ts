@@ -1,4 +1,5 @@
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
+import { isUp } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import type { Operator } from './nemesis/workload/operator.ts';
 
@@ -22,14 +23,10 @@ export function settledContainers(n: SimNode, op: Operator): { id: string; name:
     const wanted = op.wanted.get(ready.get(c.sandboxId) ?? '');
     if (c.state !== 'CONTAINER_RUNNING' || wanted?.pod.fate !== 'steady' || !c.name.startsWith('c')) return false;
     // A worker that is looking just now looks again as part of the same look, which no transition would show.
-    return isSettled(n.daemon?.tree.actorAt(`node/pods/workers/${c.podUid}`)?.getSnapshot());
+    return n.daemon?.tree.stateAt(`node/pods/workers/${c.podUid}`)?.state === 'syncing.settled';
   });
 }
 
-function isSettled(snapshot: unknown): boolean {
-  const { value } = (snapshot ?? {}) as { value?: { syncing?: string } };
-  return value?.syncing === 'settled';
-}
 function streamIsOpen(snapshot: unknown): boolean {
   if (snapshot === null || typeof snapshot !== 'object' || !('value' in snapshot)) return false;
   const { value } = snapshot;
@@ -85,16 +82,16 @@ function stateAt(n: SimNode, path: string): string {
   return JSON.stringify(value) ?? '';
 }
 
-/** Every actor runs. */
+/** Every actor runs or sleeps. */
 export function isWhole(state: ActorState | undefined): boolean {
-  return state?.lifecycle === 'running' && state.children.every(isWhole);
+  return state !== undefined && isUp(state) && state.children.every(isWhole);
 }
 
-/** Paths of everything that runs, but the root. */
+/** Paths of everything that runs or sleeps, but the root. */
 export function pathsOf(state: ActorState | undefined): string[] {
   if (state === undefined) return [];
   const below = state.children.flatMap(pathsOf);
-  return state.path === 'node' || state.lifecycle !== 'running' ? below : [state.path, ...below];
+  return state.path === 'node' || !isUp(state) ? below : [state.path, ...below];
 }
 
 /** A pod's name as in its manifest: the node adds its own name to those of static pods. */

@@ -11,6 +11,8 @@ import { apiView, type PodWriterEvent } from '../../machines/api/messages.ts';
 import type { WriterPlan } from '../../machines/api/podWriterDecide.ts';
 import {
   type ActInput,
+  type KeptWriter,
+  keptOfWriter,
   type PodWriterFacts,
   type PodWriterFailure,
   type PodWriterInput,
@@ -63,6 +65,9 @@ export function podWritersSpec(o: PodWritersOptions): DynamicSpec<PodWriterEvent
   };
 }
 
+/** A writer with nothing to say sleeps after so long. */
+const PASSIVATE = { afterMs: 5_000 };
+
 interface WriterIo {
   /** One request. Rejects never: what went wrong is an outcome. */
   act(plan: WriterPlan, signal: AbortSignal): Promise<WriteOutcome>;
@@ -81,7 +86,8 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
     restart: 'transient',
     intensity: { max: 5, periodMs: 300_000 },
     backoff: { minMs: 1_000, maxMs: 60_000 },
-    start: (ctx) => {
+    passivate: PASSIVATE,
+    start: (ctx, woken) => {
       const client = kubeClient(ctx);
       const { ports } = ctx;
       let complained = '';
@@ -110,8 +116,8 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         complained = text;
         ctx.log[level]({ uid, attempt: failures }, `${text}; it is tried again`);
       };
-      const input: PodWriterInput = { uid };
-      return { logic: writer({ act, complain }, () => new PodWriterMoment(ctx, uid)), input };
+      const input: PodWriterInput = { uid, ...(woken === undefined ? {} : { kept: woken.kept as KeptWriter }) };
+      return { logic: writer({ act, complain }, () => new PodWriterMoment(ctx, uid)), input, keep: keptOfWriter };
     },
   };
 }

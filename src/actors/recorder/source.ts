@@ -16,6 +16,8 @@ interface InspectedTree {
   touched(fn: (path: string) => void): Disposable;
   observe(fn: (e: SupervisionEvent) => void): Disposable;
   actorAt(path: string): AnyActorRef | null;
+  /** The machine there, also of an actor that sleeps. */
+  machineAt(path: string): object | null;
   inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null;
 }
 

@@ -2,6 +2,7 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import type { Message } from '../../machines/supervision/address.ts';
 import type { MailboxTap } from '../../machines/supervision/mailboxTap.ts';
+import { logicOf } from '../../machines/xstate/inside.ts';
 import type { Ports } from '../../ports/ports.ts';
 import { SpecError } from './errors.ts';
 import { DeadLetters } from './mailbox/deadLetters.ts';
@@ -24,6 +25,8 @@ export interface SupervisionTree extends Tree {
   readonly heartbeat: Heartbeat;
   /** The live xstate actor at a path; null when there is none just now. */
   actorAt(path: string): AnyActorRef | null;
+  /** The machine at a path, also of an actor that sleeps; null: there is none. */
+  machineAt(path: string): object | null;
   /**
    * Raw xstate inspection of the present incarnation at a path, through the safe wrapper; null when there is none.
    * Costs three events a message while attached; attach again at `child.started`.
@@ -204,6 +207,11 @@ class RunningTree implements SupervisionTree {
 
   actorAt(path: string): AnyActorRef | null {
     return this.#root.actorAt(path);
+  }
+
+  machineAt(path: string): object | null {
+    const actor = this.#root.actorAt(path);
+    return actor === null ? this.#root.sleepingMachineAt(path) : logicOf(actor);
   }
 
   inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null {

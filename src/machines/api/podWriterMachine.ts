@@ -38,6 +38,8 @@ export type WriteOutcome =
 
 export interface PodWriterInput {
   uid: string;
+  /** What the writer kept that slept before this one. */
+  kept?: KeptWriter;
 }
 /** What comes with each event. */
 export interface PodWriterFacts extends Moment {
@@ -48,7 +50,9 @@ export interface PodWriterFacts extends Moment {
 }
 /** What the log tells of a failure: a new one loudly, repeats quietly. */
 export type PodWriterFailure = Pick<PodWriterContext, 'plan' | 'failure' | 'failures'>;
-export interface PodWriterContext extends PodWriterInput {
+export interface PodWriterContext extends Pick<PodWriterInput, 'uid'> {
+  /** It slept, and has said all that there was to say. */
+  woken: boolean;
   plan: WriterPlan;
   written: Written | null;
   /** The newest version. Its spec holds only what tells one definition from another. */
@@ -62,6 +66,19 @@ export interface PodWriterContext extends PodWriterInput {
   failures: number;
   failure: KubeFailure | null;
 }
+
+/** What a writer keeps while it sleeps. */
+export type KeptWriter = Pick<PodWriterContext, 'written' | 'latest' | 'last' | 'gone' | 'shown'>;
+
+/** Null: it has something to say, or waits to say it. */
+export function keptOfWriter(snapshot: unknown): KeptWriter | null {
+  const { value, context } = snapshot as { value: unknown; context: PodWriterContext };
+  if (value !== 'resting') return null;
+  const { written, latest, last, gone, shown } = context;
+  return { written, latest, last, gone: gone.size === 0 ? NONE : gone, shown };
+}
+/** Thousands of writers share it. */
+const NONE: ReadonlySet<string> = new Set();
 
 export interface ActInput {
   plan: WriterPlan;
@@ -87,7 +104,7 @@ function decided(context: PodWriterContext, seen: PodWriterFacts): Partial<PodWr
   const overtaken = isShown && !isOlder(facts.api?.byUid.get(newest)?.metadata.resourceVersion ?? '', own);
   const latest = overtaken || (!isShown && newest !== '' && (newest === context.shown || passed)) ? null : context.latest;
   // What the watch has taken away need not be remembered as gone.
-  const still = new Set([...gone].filter((g) => facts.api?.byUid.has(g) === true));
+  const still = gone.size === 0 ? gone : new Set([...gone].filter((g) => facts.api?.byUid.has(g) === true));
   const conflicts = isConflict(context.failure) ? context.failures : 0;
   const plan = decideWrite({ ...facts, uid, written, latest, gone: still, last, held, conflicts });
   return {
@@ -173,6 +190,7 @@ export const podWriterMachine = setup({
     complain: unprovidedAction<PodWriterFailure>(),
   },
   guards: {
+    woken: ({ context }) => context.woken,
     ends: ({ context }) => context.plan.kind === 'end',
     rests: ({ context }) => context.plan.kind === 'rest',
     waits: ({ context }) => context.plan.kind === 'wait',
@@ -204,20 +222,20 @@ export const podWriterMachine = setup({
     failure: failureOf(failure),
   })),
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({
-    ...input,
+  context: ({ input: { uid, kept } }) => ({
+    uid,
     plan: { kind: 'rest' },
-    written: null,
-    latest: null,
-    last: null,
-    gone: new Set(),
-    shown: '',
+    ...(kept ?? { written: null, latest: null, last: null, gone: NONE, shown: '' }),
+    woken: kept !== undefined,
     held: false,
     failures: 0,
     failure: null,
   }),
-  initial: 'deciding',
+  initial: 'beginning',
   states: {
+    beginning: {
+      always: [{ guard: 'woken', target: 'resting' }, { target: 'deciding' }],
+    },
     deciding: {
       entry: ['decide'],
       always: [

@@ -19,6 +19,11 @@ export function logicOf(ref: object): object | null {
   return (ref as { logic?: object }).logic ?? null;
 }
 
+/** The machine of an actor without what is its own: as it was defined; null: it is no machine. */
+export function sharedMachine(ref: AnyActorRef): object | null {
+  return (logicOf(ref) as { root?: { machine?: object } } | null)?.root?.machine ?? null;
+}
+
 export function parentOf(ref: AnyActorRef): AnyActorRef | undefined {
   return (ref as { _parent?: AnyActorRef })._parent;
 }

@@ -34,6 +34,7 @@ const ALL_PODS_ENDED = 'every pod of the node has ended, the bystanders too: `no
 /** States that no kill can meet in a running node, with the reason. */
 const NOT_KILLED: Record<string, string> = {
   'podWorker beginning': NO_TIME,
+  'podWorker syncing.waking': NO_TIME,
   'podWorker syncing.deciding': NO_TIME,
   'podWorker syncing.acting': NO_TIME,
   'podWorker terminating.choosing': NO_TIME,
@@ -92,6 +93,7 @@ const NOT_KILLED: Record<string, string> = {
   'listWatch stale': NO_TIME,
   'nodeStatus beginning': NO_TIME,
   'object choosing': NO_TIME,
+  'podWriter beginning': NO_TIME,
   'podWriter deciding': NO_TIME,
   'podWriter judging': NO_TIME,
   'podWriter ended': 'final: the actor has ended',

@@ -2,6 +2,7 @@
 import { expect } from 'vitest';
 import type { ActorState } from '../../../src/actors/supervision/types.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import { isUp } from '../../../src/machines/supervision/actorState.ts';
 import { pod, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 type Listed = Omit<Pod, 'kind' | 'apiVersion'>;
@@ -46,10 +47,10 @@ export function allActors(root: ActorState): ActorState[] {
   return [root, ...root.children.flatMap(allActors)];
 }
 
-/** Names with their lifecycle of what does not run. */
+/** Names with their lifecycle of what neither runs nor sleeps. */
 export function notRunning(h: VirtualNode): string[] {
   return allActors(h.tree.state())
-    .filter((a) => a.lifecycle !== 'running')
+    .filter((a) => !isUp(a))
     .map((a) => `${a.path} ${a.lifecycle}`);
 }
 

@@ -12,7 +12,7 @@ describe('a worker that keeps crashing', () => {
   async function quarantined(h: VirtualNode, name: string): Promise<void> {
     const path = h.workerPath(name);
     for (let i = 0; i < 6; i++) {
-      await h.until('the worker is up', () => h.actor(path)?.lifecycle === 'running');
+      await h.until('the worker is up', () => notRunning(h).length === 0);
       h.kill(path);
       await h.settle();
     }

@@ -31,6 +31,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   'certificate beginning': AT_ONCE,
   'config beginning': AT_ONCE,
   'podWorker beginning': AT_ONCE,
+  'podWriter beginning': AT_ONCE,
   'podAllocation beginning': AT_ONCE,
   'object choosing': AT_ONCE,
   'pleg relist.deciding': AT_ONCE,

@@ -1,6 +1,7 @@
 /** One actor that somebody watches: its chart, where it is in it, the way it came, what it would take next. */
 
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
+import { activeStates as activeIn } from '@actorlet/kubelet/machines/chart/active.ts';
 import {
   type Chart,
   type ChartState,
@@ -22,6 +23,8 @@ const CHILD_MARK = '>';
 const STEPS_MAX = 40;
 const HISTORY_MAX = 40;
 const CHILDREN_MAX = 60;
+/** Instead of a context. */
+const ASLEEP = '(asleep: it has none until something wakes it)';
 
 /** The live actor at `path`, or at `path>child>child`. */
 function actorRefAt(tree: Inspected['tree'], path: string): AnyActorRef | null {
@@ -68,19 +71,26 @@ export class WatchedActor implements Disposable {
 
   #attach(): void {
     const ref = actorRefAt(this.#node.tree, this.path);
+    if (ref === null && this.#ref === null) this.#draw(this.#node.tree.machineAt(this.path));
     if (ref === this.#ref) return;
     this.#tap?.[Symbol.dispose]();
     this.#tap = null;
     this.#settle();
     this.#ref = ref;
+    this.#draw(ref === null ? this.#node.tree.machineAt(this.path) : logicOf(ref));
     if (ref === null) return;
-    this.#chart = chartOf(logicOf(ref));
+    this.#from = dottedState(ref.getSnapshot()?.value);
+    this.#tap = this.#node.tree.inspect(this.path.split(CHILD_MARK, 1)[0] ?? '', (e) => this.#see(e));
+  }
+
+  /** One that sleeps too. */
+  #draw(machine: object | null): void {
+    if (machine === null) return;
+    this.#chart = chartOf(machine);
     const text = JSON.stringify(this.#chart);
     this.#chartChanged ||= text !== this.#chartText;
     this.#chartText = text;
     this.#states = new Map(this.#chart === null ? [] : statesOf(this.#chart.root).map((s) => [s.id, s]));
-    this.#from = dottedState(ref.getSnapshot()?.value);
-    this.#tap = this.#node.tree.inspect(this.path.split(CHILD_MARK, 1)[0] ?? '', (e) => this.#see(e));
   }
 
   /** An actor may take 200,000 steps a second: of each as little is done as can be. */
@@ -140,7 +150,15 @@ export class WatchedActor implements Disposable {
     const ref = this.#ref;
     this.#settle();
     const history = this.#node.recorder.last(HISTORY_MAX, (e) => e.path === this.path);
-    return { t: 'actor', path: this.path, live: ref === null ? null : this.#live(ref), steps: [...this.#steps], history };
+    return { t: 'actor', path: this.path, live: ref === null ? this.#asleep() : this.#live(ref), steps: [...this.#steps], history };
+  }
+
+  /** In its state, with what leads out of it. Null: nothing is there. */
+  #asleep(): ActorFrame['live'] {
+    const row = this.#node.tree.rowAt(this.path);
+    if (row?.asleepMs === undefined) return null;
+    const active = this.#chart === null ? [] : activeIn(this.#chart, row.state);
+    return { status: 'asleep', value: row.state, active, context: ASLEEP, next: this.#next(active), children: [] };
   }
 
   #live(ref: AnyActorRef): NonNullable<ActorFrame['live']> {

@@ -4,8 +4,6 @@ import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import { timelineOf } from '@actorlet/kubelet/actors/recorder/timeline.ts';
 import { chartOf } from '@actorlet/kubelet/machines/chart/definition.ts';
 import type { Moment } from '@actorlet/kubelet/machines/shown/moment/moment.ts';
-import { logicOf } from '@actorlet/kubelet/machines/xstate/inside.ts';
-import { dottedState } from '@actorlet/kubelet/machines/xstate/words.ts';
 
 export function momentOf(node: Inspected): Moment {
   const { tree, clock, recorder, history } = node;
@@ -20,9 +18,8 @@ export function momentOf(node: Inspected): Moment {
     state: () => tree.state(),
     stateAt: (path) => tree.stateAt(path),
     chart(path) {
-      const ref = tree.actorAt(path);
-      const chart = ref === null ? null : chartOf(logicOf(ref));
-      return ref === null || chart === null ? null : { chart, state: dottedState((ref.getSnapshot() as { value?: unknown }).value) };
+      const chart = chartOf(tree.machineAt(path));
+      return chart === null ? null : { chart, state: tree.rowAt(path)?.state ?? '' };
     },
     timeline: (uid) => timelineOf(uid, { recorder, history }),
     recorder: (filter) => recorder.read(filter),

@@ -18,8 +18,9 @@ const packedFact: Check = (v) => {
   return v.length === 3 || checkOf(v[1] as string)?.(v[3]) !== false;
 };
 const packedMail = orNull(tuple(isNumber, isNumber, isNumber, isNumber, isNumber, isTruth));
-const packedRow: Check = (v) =>
-  Array.isArray(v) && (v.length === 2 || (v.length === 13 && packedMail(v[12]))) && v.slice(0, 12).every(isNumber);
+const packedRow: Check = (v) => Array.isArray(v) && (v.length === 2 || (isWhole(v) && packedMail(v[12]))) && v.slice(0, 12).every(isNumber);
+/** One that sleeps has a number more. */
+const isWhole = (v: readonly unknown[]): boolean => v.length === 13 || (v.length === 14 && isNumber(v[13]));
 const flag = optional(isTruth);
 
 const FRAMES: Readonly<Record<RecordingFrame['t'], Check>> = {

@@ -36,11 +36,12 @@ export interface FactsFrame {
 }
 /**
  * `[delta of time, path]`: that actor is gone. Else also: type, lifecycle, state, reason, message, since when in monotonic ms,
- * incarnation, restarts, last error or -1, number of its chart or -1, mailbox or null. Texts are numbers of strings.
+ * incarnation, restarts, last error or -1, number of its chart or -1, mailbox or null, and of one that sleeps since when. Texts are
+ * numbers of strings.
  */
 export type PackedRow =
   | readonly [number, number]
-  | readonly [number, number, number, number, number, number, number, number, number, number, number, number, PackedMail | null];
+  | readonly [number, number, number, number, number, number, number, number, number, number, number, number, PackedMail | null, number?];
 /** `[depth, most ever, since when the oldest waits in monotonic ms, coalesced, dropped, suspended]`. */
 export type PackedMail = readonly [number, number, number, number, number, boolean];
 export interface RowsFrame {

@@ -49,15 +49,16 @@ export class Packer {
 
   #row({ path, row }: RowFact, dt: number): PackedRow {
     if (row === null) return [dt, this.#number(path)];
-    const { state: a, sinceMonoMs, oldestMonoMs, chart } = row;
+    const { state: a, sinceMonoMs, sleptMonoMs, oldestMonoMs, chart } = row;
     const mail = a.mailbox;
-    return [
+    const packed = [
       ...([dt, this.#number(path), ACTOR_TYPES.indexOf(a.type), this.#number(a.lifecycle), this.#number(a.state)] as const),
       ...([this.#number(a.reason), this.#number(a.message), sinceMonoMs, a.incarnation, a.restarts] as const),
       a.lastError === undefined ? -1 : this.#number(a.lastError),
       chart,
-      mail === undefined ? null : [mail.depth, mail.depthMax, oldestMonoMs, mail.coalesced, mail.dropped, mail.suspended],
-    ];
+      mail === undefined ? null : ([mail.depth, mail.depthMax, oldestMonoMs, mail.coalesced, mail.dropped, mail.suspended] as const),
+    ] as const;
+    return sleptMonoMs === null ? packed : [...packed, sleptMonoMs];
   }
 
   #one(e: RecorderEntry, atMs: number): PackedEntry {
@@ -86,6 +87,8 @@ export class Packer {
 /** An actor of a recording. Times are monotonic. */
 export interface RecordedRow extends Pick<ActorView, 'type' | 'lifecycle' | 'state' | 'reason' | 'message' | 'incarnation' | 'restarts'> {
   sinceMonoMs: number;
+  /** Since when it sleeps; null: it does not. */
+  sleptMonoMs: number | null;
   lastError: string | null;
   /** Number of its chart; -1: it is no machine. */
   chart: number;
@@ -114,7 +117,7 @@ export class Unpacker {
     return frame.rows.map((packed) => {
       const at = { atMs: frame.atMs + packed[0], path: text(packed[1]) };
       if (packed.length === 2) return { ...at, row: null };
-      const [, , type, lifecycle, state, reason, message, sinceMonoMs, incarnation, restarts, error, chart, mail] = packed;
+      const [, , type, lifecycle, state, reason, message, sinceMonoMs, incarnation, restarts, error, chart, mail, slept] = packed;
       const row = {
         ...{
           type: ACTOR_TYPES[type] ?? 'actor',
@@ -123,7 +126,7 @@ export class Unpacker {
           reason: text(reason),
           message: text(message),
         },
-        ...{ sinceMonoMs, incarnation, restarts, chart, mail },
+        ...{ sinceMonoMs, sleptMonoMs: slept ?? null, incarnation, restarts, chart, mail },
         lastError: error < 0 ? null : text(error),
       };
       return { ...at, row };

@@ -4,6 +4,7 @@ import { activeStates } from '@actorlet/kubelet/machines/chart/active.ts';
 import { type Chart, statesOf } from '@actorlet/kubelet/machines/chart/definition.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { transitionOf } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
+import { isUp } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { decisionsFrame } from '../feed/decisions.ts';
 import {
   type ActorFrame,
@@ -119,7 +120,7 @@ function actorFrame(path: string, { m, chart }: { m: RecordedMoment; chart: Char
     const { event, from, to } = transitionOf(e);
     return [{ n: e.n, atMs: e.atMs, event, label: event, from, to, transitions: [] }];
   });
-  if (found === undefined || found.lifecycle !== 'running') return { t: 'actor', path, live: null, steps, history };
+  if (found === undefined || !isUp(found)) return { t: 'actor', path, live: null, steps, history };
   const active = chart === null ? [] : activeStates(chart, found.state);
   const live = { status: 'active', value: found.state, active, context: '(not in a recording)', next: nextOf(chart, active), children: [] };
   return { t: 'actor', path, live, steps, history };

@@ -140,12 +140,13 @@ export class RecordedMoment implements Moment {
   }
 
   #viewOf(path: string, row: RecordedRow, children: readonly ActorView[]): ActorView {
-    const { type, lifecycle, state, reason, message, incarnation, restarts, sinceMonoMs, mail, lastError } = row;
+    const { type, lifecycle, state, reason, message, incarnation, restarts, sinceMonoMs, sleptMonoMs, mail, lastError } = row;
     const ageMs = Math.max(0, this.monoMs - sinceMonoMs);
     const [depth = 0, depthMax = 0, oldestMonoMs = 0, coalesced = 0, dropped = 0, suspended = false] = mail ?? [];
     const oldestAgeMs = depth === 0 ? 0 : Math.max(0, this.monoMs - oldestMonoMs);
     return {
       ...{ path, type, lifecycle, state, reason, message, ageMs, incarnation, restarts, children },
+      ...(sleptMonoMs === null ? {} : { asleepMs: Math.max(0, this.monoMs - sleptMonoMs) }),
       ...(lastError === null ? {} : { lastError }),
       ...(mail === null ? {} : { mailbox: { depth, depthMax, oldestAgeMs, coalesced, dropped, suspended } }),
     };

@@ -26,7 +26,7 @@ import { claimCheckers } from './pods/resourceClaimInvariants.ts';
 import { allRestartTogether, endsAreHeeded } from './pods/restartInvariants.ts';
 import { incarnationsGrow, livesOnlyGoForward, versionGrows } from './pods/statusInvariants.ts';
 import { partsAreBound } from './pods/subPathInvariants.ts';
-import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
+import { mailboxesAreBounded, nothingCrashes, sleepersGoOn, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
 import { evictionCheckers } from './runtime/diskInvariants.ts';
 import { imagesStay } from './runtime/imageInvariants.ts';
 import {
@@ -61,6 +61,7 @@ export function allCheckers(): Checker[] {
     nothingCrashes(),
     supervisorsGiveUpInTime(),
     theDeadDoNotMove(),
+    sleepersGoOn(),
     nobodyIsStoppedUnheard(),
     graceIsKept(),
     onePodPerName(),

@@ -7,7 +7,7 @@ import type { CallSeen } from '@actorlet/world/src/runtime/types.ts';
 import type { Checker, Scene } from './checker.ts';
 import { attemptsGrow, crashLoopsAreSlow, onePodPerName } from './pods/podInvariants.ts';
 import { incarnationsGrow, versionGrows } from './pods/statusInvariants.ts';
-import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
+import { mailboxesAreBounded, nothingCrashes, sleepersGoOn, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
 import { nothingStartsWhileStopping, oneActPerPod, oneRunningPerName, oneSandboxInUse } from './runtime/runtimeInvariants.ts';
 
 export interface Broken {
@@ -23,7 +23,7 @@ export class LoneChecks {
   readonly #nowMs: () => number;
   readonly #checkers: readonly Checker[] = [
     ...[oneRunningPerName(), oneSandboxInUse(), nothingStartsWhileStopping(), oneActPerPod(), versionGrows(), incarnationsGrow()],
-    ...[mailboxesAreBounded(), nothingCrashes(), supervisorsGiveUpInTime(), theDeadDoNotMove(), onePodPerName()],
+    ...[mailboxesAreBounded(), nothingCrashes(), supervisorsGiveUpInTime(), theDeadDoNotMove(), sleepersGoOn(), onePodPerName()],
     ...[attemptsGrow(), crashLoopsAreSlow()],
   ];
   #node: Node | null = null;

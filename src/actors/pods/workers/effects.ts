@@ -54,6 +54,12 @@ export class Effects implements WorkerIo {
     this.#sandboxResources = new SandboxResources(o.facts);
   }
 
+  /** Goes on with what its worker kept while it slept. */
+  resume(context: WorkerContext): void {
+    if (context.status !== null) this.acts.inspector.resume(context.status);
+    this.#reports.resume(context);
+  }
+
   fence(uid: string): Promise<unknown> {
     return this.acts.cri.fence(uid, this.acts.ctx.incarnation);
   }

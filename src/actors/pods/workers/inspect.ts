@@ -62,6 +62,20 @@ export class Inspector {
     this.nothingAtMonoMs = o.nothingAtMonoMs ?? (() => null);
   }
 
+  /** Goes on with what was seen last before its worker slept. */
+  resume(status: PodRuntimeStatus): void {
+    const { sandboxes, containers, observedAtMonoMs: readMonoMs } = status;
+    this.last = status;
+    this.name = status.name;
+    this.namespace = status.namespace;
+    for (const it of sandboxes) if (!it.ready || it.ips.length > 0) this.known.sandboxes.set(it.id, { it, final: !it.ready, readMonoMs });
+    for (const it of containers) {
+      const final = it.state === 'exited';
+      if (final || it.state === 'running') this.known.containers.set(it.id, { it, final, readMonoMs });
+    }
+    this.acts.resume();
+  }
+
   /** `partial`: reads only what the worker's own acts touched, if that is known. */
   async inspect({ uid, partial, stopping }: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus> {
     const nothing = this.nothing(uid);

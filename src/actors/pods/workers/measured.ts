@@ -66,6 +66,11 @@ export class MeasuredEffects extends Effects {
     super({ ...o, heard: (pod, reason, container) => watch.told(pod, reason, container) });
     this.watch = watch;
   }
+
+  override resume(context: WorkerContext): void {
+    super.resume(context);
+    this.watch.resume(context.pod);
+  }
 }
 for (const name of NAMES) watchOver(name);
 
@@ -112,6 +117,12 @@ class Watch {
 
   now(): number {
     return this.#clock.monoMs();
+  }
+
+  /** It was settled with this definition. */
+  resume(pod: Pod): void {
+    this.#pod = pod;
+    this.#settled = pod;
   }
 
   roundBegins(): void {

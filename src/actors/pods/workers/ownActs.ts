@@ -44,6 +44,12 @@ export class OwnActs {
     return this.settled && !this.#unsure && this.#sandboxIds.size + this.#containerIds.size + this.#stoppedIds.size === 0;
   }
 
+  /** Of a worker that slept: it had seen what came of each. */
+  resume(): void {
+    this.#began = true;
+    this.#unsure = false;
+  }
+
   begin(): void {
     this.#began = true;
     this.#underWay += 1;

@@ -13,6 +13,11 @@ import type { ActorCtx } from '../../supervision/types.ts';
 class Sent {
   #last: unknown;
 
+  /** Sent by the worker before. */
+  was(last: object): void {
+    this.#last = last;
+  }
+
   isNew(now: object, shown: unknown): boolean {
     if (shown !== null && shown !== undefined && sameData(this.#last, now)) return false;
     this.#last = now;
@@ -30,6 +35,15 @@ export class Reports {
   constructor(ctx: ActorCtx<WorkerEvent>, life: number) {
     this.#ctx = ctx;
     this.#life = life;
+  }
+
+  /** Of a worker that slept: it had told all of this. */
+  resume({ pod, apiStatus: status }: WorkerContext): void {
+    this.#status.was({ pod, status, deleting: false, stopped: false, finished: false });
+    const worker = this.#ctx.registry.read(podsView)?.value.records.get(this.#ctx.id)?.worker;
+    if (worker == null) return;
+    const { sinceMs: _, ...told } = worker;
+    this.#report.was(told);
   }
 
   publish(context: WorkerContext, finished: boolean): void {

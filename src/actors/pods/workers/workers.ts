@@ -16,9 +16,18 @@ import { isTerminal } from '../../../machines/pod/phase.ts';
 import type { RuntimePodsView } from '../../../machines/pod/runtime/seen.ts';
 import { evictedStatus, evictionOf, isWanted, podManagerAddr, podsView, refusalOf } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
-import { childStates, type WorkerFacts, type WorkerInput, type WorkerTimes } from '../../../machines/pods/workers/context.ts';
+import {
+  childStates,
+  type KeptWorker,
+  type WokenWorker,
+  type WorkerFacts,
+  type WorkerInput,
+  type WorkerTimes,
+} from '../../../machines/pods/workers/context.ts';
 import { joinDirty, type WorkerEvent } from '../../../machines/pods/workers/messages.ts';
 import { workerMachineWith } from '../../../machines/pods/workers/provided.ts';
+import { keptOf } from '../../../machines/pods/workers/regions/asleep.ts';
+import { lookAsleep } from '../../../machines/pods/workers/regions/look.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../../machines/services/probes/messages.ts';
@@ -26,10 +35,10 @@ import { joinCauses } from '../../../machines/supervision/address.ts';
 import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { deviceHealth } from '../../allocation/client.ts';
-import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
-import type { Effects } from './effects.ts';
+import type { ActorCtx, ActorSpec, DynamicSpec, Passivation } from '../../supervision/types.ts';
 import { MeasuredEffects } from './measured.ts';
 import { type WorkerMetrics, workerMetrics } from './metrics.ts';
+import type { OwnActs } from './ownActs.ts';
 
 export interface WorkersOptions {
   facts(): NodeFacts;
@@ -43,6 +52,9 @@ export interface WorkersOptions {
 /** Wait after a failed start (pod lifecycle 3.1). */
 const START_RETRY_MS = 10_000;
 
+/** A settled pod's worker sleeps after so long without a step. */
+const SLEEP_AFTER_MS = 5_000;
+
 /** Ends in its own start: one that ended any later would take with it what lies behind its first message. */
 const NOBODY: ActorLogic<Snapshot<undefined>, { type: string }> = {
   getInitialSnapshot: () => ({ status: 'done', output: undefined, error: undefined }),
@@ -55,6 +67,7 @@ interface Shared {
   machine: ReturnType<typeof workerMachineWith>;
   metrics: WorkerMetrics;
 }
+type WorkerOptions = WorkersOptions & { shared(ports: Ports): Shared; times: WorkerTimes; passivate: Passivation };
 
 export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
   const nodes = new WeakMap<Ports, Shared>();
@@ -62,6 +75,23 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
     const made = nodes.get(ports) ?? { machine: workerMachineWith(momentOf(ports)), metrics: workerMetrics(ports.metrics) };
     nodes.set(ports, made);
     return made;
+  };
+  const ofWorkers: WorkerOptions = {
+    ...{ ...opts, shared },
+    times: {
+      resyncMs: opts.syncFrequencyMs,
+      backoffBaseMs: opts.backoffBaseMs,
+      backoffMaxMs: opts.backoffMaxMs,
+      retryMs: START_RETRY_MS,
+    },
+    passivate: {
+      afterMs: SLEEP_AFTER_MS,
+      look: (kept, ctx) => {
+        const worker = kept as KeptWorker;
+        const { uid, life = 0 } = worker.context;
+        return lookAsleep(worker, new WorkerMoment({ ctx, uid, life, acts: null, node: opts.facts }));
+      },
+    },
   };
   return {
     type: 'dynamic',
@@ -82,7 +112,7 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
     unknown: (e) => {
       if (e.type === 'pod.restart') e.replyTo({ ok: false, later: false, why: 'nothing of it runs' });
     },
-    child: (uid, first) => workerSpec(uid, first, { ...opts, shared }),
+    child: (uid, first) => workerSpec(uid, first, ofWorkers),
     release: (e) => e.type === 'pod.update' && e.kind === 'create',
     onQuarantine: (uid, error, ctx) => {
       const ledger = ctx.registry.read(podsView)?.value;
@@ -109,7 +139,7 @@ function joinUpdate(prev: WorkerEvent, next: WorkerEvent): WorkerEvent {
   return { ...next, causes, kind: prev.kind === 'create' ? 'create' : next.kind };
 }
 
-function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { shared(ports: Ports): Shared }): ActorSpec<WorkerEvent> {
+function workerSpec(uid: string, first: WorkerEvent, opts: WorkerOptions): ActorSpec<WorkerEvent> {
   if (first.type !== 'pod.update') throw new Error(`worker ${uid}: started by ${first.type}, expected pod.update`);
   return {
     type: 'actor',
@@ -117,14 +147,21 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { sh
     restart: 'transient',
     intensity: { max: 5, periodMs: 300_000 },
     backoff: { minMs: 1_000, maxMs: 60_000 },
-    start: (ctx) => {
+    passivate: opts.passivate,
+    start: (ctx, woken) => {
       // A message left over from before the pod manager was restarted: it will say again what it wants.
       const rec = ctx.registry.read(podsView)?.value.records.get(uid);
       if (rec === undefined || (rec.life ?? first.life) !== first.life) return { logic: NOBODY };
       const { machine, metrics } = opts.shared(ctx.ports);
       const { input, io } = workerInput(ctx, first, { ...opts, metrics });
-      const of = { ctx, uid, life: first.life, io, node: opts.facts };
-      return { logic: machine(io, (_event, before) => new WorkerMoment(of, before)), input };
+      const { acts } = io.acts.inspector;
+      const of = { ctx, uid, life: first.life, acts, node: opts.facts };
+      const logic = machine(io, (_event, before) => new WorkerMoment(of, before));
+      const keep = (snapshot: unknown) => keptOf(snapshot, acts.none);
+      if (woken === undefined) return { logic, input, keep };
+      const { kept, dueAtMonoMs } = woken as WokenWorker;
+      io.resume(kept.context);
+      return { logic, input: { ...input, woken: { kept, dueAtMonoMs } }, keep };
     },
   };
 }
@@ -133,8 +170,8 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { sh
 function workerInput(
   ctx: ActorCtx<WorkerEvent>,
   first: Extract<WorkerEvent, { type: 'pod.update' }>,
-  opts: WorkersOptions & { metrics: WorkerMetrics },
-): { input: WorkerInput; io: Effects } {
+  opts: WorkerOptions & { metrics: WorkerMetrics },
+): { input: WorkerInput; io: MeasuredEffects } {
   const ledger = ctx.registry.read(podsView)?.value;
   const rec = ledger?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
@@ -152,12 +189,6 @@ function workerInput(
   const fromListing = (): boolean => hadEnded || (isNew && registry.read(criView)?.value.state === 'ready');
   const nothingAtMonoMs = (): number | null => (fromListing() ? nothingListed(registry.read(runtimePodsView)?.value, first.uid) : null);
   const io = new MeasuredEffects({ ctx, life: first.life, facts: opts.facts, nothingAtMonoMs }, metrics);
-  const times: WorkerTimes = {
-    resyncMs: opts.syncFrequencyMs,
-    backoffBaseMs: opts.backoffBaseMs,
-    backoffMaxMs: opts.backoffMaxMs,
-    retryMs: START_RETRY_MS,
-  };
   const input: WorkerInput = {
     uid: first.uid,
     pod,
@@ -170,7 +201,7 @@ function workerInput(
     graceOverride: eviction?.graceSeconds ?? null,
     ...(rec?.worker?.asked === undefined ? {} : { asked: rec.worker.asked }),
     causes: first.causes ?? [],
-    times,
+    times: opts.times,
     nothing: isNew ? io.nothing(first.uid) : null,
   };
   return { input, io };
@@ -187,17 +218,18 @@ function nothingListed(listing: RuntimePodsView | undefined, uid: string): numbe
 }
 
 interface WorkedPod {
-  ctx: ActorCtx<WorkerEvent>;
+  ctx: Pick<ActorCtx, 'ports' | 'registry'>;
   uid: string;
   life: number;
-  io: Effects;
+  /** Null: it sleeps, and does nothing. */
+  acts: OwnActs | null;
   node: () => NodeFacts;
 }
 class WorkerMoment extends LazyMoment implements WorkerFacts {
   readonly #of: WorkedPod;
   readonly #before: object | undefined;
 
-  constructor(of: WorkedPod, before: object | undefined) {
+  constructor(of: WorkedPod, before?: object) {
     super(of.ctx.ports);
     this.#of = of;
     this.#before = before;
@@ -220,10 +252,10 @@ class WorkerMoment extends LazyMoment implements WorkerFacts {
     return this.#of.ctx.registry.read(runtimePodsView)?.value;
   }
   get ownIds(): ReadonlySet<string> {
-    return this.#of.io.acts.inspector.acts.ids;
+    return this.#of.acts?.ids ?? new Set();
   }
   get quiet(): boolean {
-    return this.#of.io.acts.inspector.acts.none;
+    return this.#of.acts?.none ?? true;
   }
   get deviceHealth(): WorkerFacts['deviceHealth'] {
     const health = deviceHealth(this.#of.ctx);

@@ -4,7 +4,7 @@
  */
 import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import type { Message } from '../../../machines/supervision/address.ts';
-import { noting } from '../../../machines/xstate/inside.ts';
+import { noting, sharedMachine } from '../../../machines/xstate/inside.ts';
 import { type Alive, supervisable } from '../../../machines/xstate/supervisable.ts';
 import { dottedState, reasonOf } from '../../../machines/xstate/words.ts';
 import { NotReadyError, toError } from '../errors.ts';
@@ -167,14 +167,8 @@ export class ActorCell<E extends Message> {
     const { reason, message } = reasonOf(snapshot, actor);
     const state = this.#state;
     const { sinceMonoMs, note } = this;
-    const slept: Slept = {
-      kept,
-      dueAtMonoMs: this.#due?.first ?? null,
-      state,
-      reason: reason === '' ? note : reason,
-      message,
-      sinceMonoMs,
-    };
+    const said = { state, reason: reason === '' ? note : reason, message, machine: sharedMachine(actor) };
+    const slept: Slept = { kept, dueAtMonoMs: this.#due?.first ?? null, ...said, sinceMonoMs };
     const { ports, observers } = this.#services;
     const { path, incarnation } = this.identity;
     this.ended = { kind: 'shutdown' };

@@ -104,6 +104,11 @@ export class Child<E extends Message> extends Life implements CellHost, OnWheel 
     return true;
   }
 
+  /** What its chart is drawn from, while it sleeps. */
+  get machine(): object | null {
+    return this.#slept?.machine ?? null;
+  }
+
   /** When its first timer is due, while it sleeps; null: it has none. */
   get dueAtMonoMs(): number | null {
     return this.#slept?.dueAtMonoMs ?? null;

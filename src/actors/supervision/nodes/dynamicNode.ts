@@ -346,6 +346,10 @@ export class DynamicNode<E extends Message> extends BranchLife {
     return this.#children.get(path.slice(this.path.length + 1))?.actor ?? null;
   }
 
+  override sleepingMachineAt(path: string): object | null {
+    return this.#children.get(path.slice(this.path.length + 1))?.machine ?? null;
+  }
+
   aliveActors(): number {
     let sum = 0;
     for (const child of this.#children.values()) sum += child.aliveActors;

@@ -106,6 +106,11 @@ export abstract class NodeLife extends Life implements TreeNode {
   abstract actorAt(path: string): AnyActorRef | null;
   abstract aliveActors(): number;
 
+  /** Only children of a dynamic supervisor sleep. */
+  sleepingMachineAt(_path: string): object | null {
+    return null;
+  }
+
   find(path: string): TreeNode | null {
     return path === this.path ? this : null;
   }

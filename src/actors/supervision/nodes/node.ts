@@ -34,6 +34,8 @@ export interface TreeNode {
   killPath(path: string, by: string): boolean;
   /** The live xstate actor at `path`, for inspection. */
   actorAt(path: string): AnyActorRef | null;
+  /** Its machine while it sleeps; null: it does not. */
+  sleepingMachineAt(path: string): object | null;
   /** xstate actors alive below, for leak checks. */
   aliveActors(): number;
 }

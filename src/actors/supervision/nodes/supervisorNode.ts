@@ -225,6 +225,10 @@ export class SupervisorNode extends BranchLife {
     return path === this.path ? super.killPath(path, by) : (this.#below(path)?.killPath(path, by) ?? false);
   }
 
+  override sleepingMachineAt(path: string): object | null {
+    return this.#below(path)?.sleepingMachineAt(path) ?? null;
+  }
+
   actorAt(path: string): AnyActorRef | null {
     if (path === this.path) return this.#actor;
     return this.#below(path)?.actorAt(path) ?? null;

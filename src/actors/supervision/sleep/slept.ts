@@ -6,6 +6,8 @@ export interface Slept extends Woken {
   readonly state: string;
   readonly reason: string;
   readonly message: string;
+  /** Its machine as all of its kind share it, for who draws its chart; null: it is no machine. */
+  readonly machine: object | null;
   /** Monotonic ms since when it is in `state`. */
   readonly sinceMonoMs: number;
 }

@@ -13,7 +13,7 @@ import type { Moment } from '../../xstate/facts.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { dottedState, reasonOf } from '../../xstate/words.ts';
 import type { DeviceHealthOf } from '../status/messages.ts';
-import type { ContainerKind, ContainerTimes } from './container/startJob.ts';
+import type { ContainerKind, ContainerTimes, KeptContainer } from './container/startJob.ts';
 import type { Decision } from './decide.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from './messages.ts';
 
@@ -71,8 +71,22 @@ export interface WorkerInput {
   asked?: WorkerSummary['asked'];
   causes: readonly Cause[];
   times: WorkerTimes;
+  /** What the worker kept that slept before this one. */
+  woken?: WokenWorker;
   /** What shows that the runtime holds nothing of it, where that is known and no act can be in flight; null or absent: it is asked. */
   nothing?: PodRuntimeStatus | null;
+}
+/** What a worker keeps while it sleeps. */
+export interface KeptWorker {
+  /** The next worker's, but for what it decides anew. */
+  readonly context: WorkerContext;
+  /** By name; those with nothing to keep are left out. */
+  readonly containers: ReadonlyMap<string, KeptContainer>;
+}
+export interface WokenWorker {
+  kept: KeptWorker;
+  /** Monotonic ms of its next look. */
+  dueAtMonoMs: number | null;
 }
 type KillStatus = { phase: 'Failed'; reason: string; message: string; disruption?: string };
 /** What came since the last inspection began, and what it showed of announced ends. */
@@ -86,6 +100,8 @@ export interface Look {
   /** Containers whose end was announced and not yet seen, and how often it was looked for. */
   ended: ReadonlySet<string>;
   chases: number;
+  /** Monotonic ms of the next look, of a worker that has just woken. Absent: it is drawn. */
+  dueAtMonoMs?: number | undefined;
   /** Times that something may have come which the pod lacked: a secret or config map changed, a plugin registered. Absent: none. */
   objectChanges?: number;
 }
@@ -148,6 +164,8 @@ interface Ending {
 }
 
 export interface WorkerContext extends Pick<WorkerInput, 'uid' | 'pod' | 'runtimeOnly' | 'times' | 'causes'> {
+  /** What its containers kept while it slept: until their children are there. Absent: it did not sleep. */
+  kept?: KeptWorker['containers'] | undefined;
   newLife: boolean;
   life: number | undefined;
   /** What was seen last; null: nothing yet. What is to be done of it, and what is said of the pod. */

@@ -7,29 +7,15 @@
 import { and, not } from 'xstate';
 import { replacedAsAsked } from '../../pod/restart/asked.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
-import { facts, type WorkerContext } from './context.ts';
+import { facts, type WokenWorker, type WorkerContext, type WorkerInput } from './context.ts';
 import { ACTS_IN_ROW_MAX, orFail, REPLACED_MAX, RUNTIME_RETRY_MS, STOP_RETRY_MS } from './regions/act.ts';
 import { ENDING, NOT_SEEN_YET, refusing, restartsBefore } from './regions/restart.ts';
 import { workerSetup } from './setup.ts';
 import { syncing } from './syncing.ts';
 import { terminating } from './terminating.ts';
 
-export const podWorkerMachine = workerSetup.createMachine({
-  id: 'podWorker',
-  meta: projecting<WorkerContext>((c) => ({
-    ...{ uid: c.uid, pod: podName(c.pod), runtimeOnly: c.runtimeOnly, life: c.life ?? null, phase: c.apiStatus?.phase ?? null },
-    plan: c.decision?.plan.kind ?? null,
-    sandboxes: some(c.status?.sandboxes ?? [], ({ id, ready }) => `${id}: ${ready ? 'ready' : 'not ready'}`),
-    containers: some(c.status?.containers ?? [], ({ name, state }) => `${name}: ${state}`),
-    failures: some(c.starts.failures, ([name, { reason, message }]) => `${name}: ${reason}: ${message}`),
-    trouble: c.act.trouble === null ? null : { reason: c.act.trouble.reason, message: c.act.trouble.message },
-    ...{ dirty: c.look.hint, killAsked: c.end.kill !== null, graceSeconds: c.end.graceSeconds, heldBack: c.starts.heldBack },
-    restartsAsked: names(c.restart.asked.keys()),
-    ...{ actsInRow: c.act.pace.inRow, failuresInRow: c.act.failuresInRow, resizeError: c.resize.error },
-    causes: some(c.causes, ({ by, what }) => `${by}: ${what}`),
-  })),
-  options: { maxIterations: 1000 },
-  context: ({ input }) => ({
+function freshContext(input: WorkerInput): WorkerContext {
+  return {
     ...{ uid: input.uid, pod: input.pod, runtimeOnly: input.runtimeOnly, times: input.times, causes: input.causes },
     ...{ newLife: input.newLife === true, life: input.life },
     ...{ status: input.nothing ?? null, decision: null, apiStatus: undefined },
@@ -50,7 +36,31 @@ export const podWorkerMachine = workerSetup.createMachine({
       kill: input.terminating ? { graceOverride: input.graceOverride ?? null, status: input.killStatus ?? null } : null,
       ...{ graceSeconds: null, preStopped: new Set(), stopped: false },
     },
-  }),
+  };
+}
+
+/** Of one that slept. Its containers' children are made again. */
+function wokenContext({ kept: { context, containers }, dueAtMonoMs }: WokenWorker): WorkerContext {
+  const { look } = context;
+  return { ...context, kept: containers, look: { ...look, ...(dueAtMonoMs === null ? {} : { dueAtMonoMs }) } };
+}
+
+export const podWorkerMachine = workerSetup.createMachine({
+  id: 'podWorker',
+  meta: projecting<WorkerContext>((c) => ({
+    ...{ uid: c.uid, pod: podName(c.pod), runtimeOnly: c.runtimeOnly, life: c.life ?? null, phase: c.apiStatus?.phase ?? null },
+    plan: c.decision?.plan.kind ?? null,
+    sandboxes: some(c.status?.sandboxes ?? [], ({ id, ready }) => `${id}: ${ready ? 'ready' : 'not ready'}`),
+    containers: some(c.status?.containers ?? [], ({ name, state }) => `${name}: ${state}`),
+    failures: some(c.starts.failures, ([name, { reason, message }]) => `${name}: ${reason}: ${message}`),
+    trouble: c.act.trouble === null ? null : { reason: c.act.trouble.reason, message: c.act.trouble.message },
+    ...{ dirty: c.look.hint, killAsked: c.end.kill !== null, graceSeconds: c.end.graceSeconds, heldBack: c.starts.heldBack },
+    restartsAsked: names(c.restart.asked.keys()),
+    ...{ actsInRow: c.act.pace.inRow, failuresInRow: c.act.failuresInRow, resizeError: c.resize.error },
+    causes: some(c.causes, ({ by, what }) => `${by}: ${what}`),
+  })),
+  options: { maxIterations: 1000 },
+  context: ({ input }) => (input.woken === undefined ? freshContext(input) : wokenContext(input.woken)),
   initial: 'beginning',
   on: {
     'pod.dirty': { actions: ['markDirty'] },
@@ -61,9 +71,13 @@ export const podWorkerMachine = workerSetup.createMachine({
     'pod.restart': { actions: [refusing(ENDING)] },
   },
   states: {
-    /** A new pod has no earlier worker and nothing in the runtime: nobody is asked. */
+    /** A new pod has no earlier worker and nothing in the runtime: nobody is asked. One that slept left nothing in flight. */
     beginning: {
-      always: [{ guard: and(['nothingYet', not('terminating')]), target: 'syncing.deciding' }, { target: 'fencing' }],
+      always: [
+        { guard: 'woken', target: 'syncing.waking' },
+        { guard: and(['nothingYet', not('terminating')]), target: 'syncing.deciding' },
+        { target: 'fencing' },
+      ],
     },
     fencing: {
       meta: { phase: 'waiting', reason: 'Fencing', message: 'waiting until no act of an earlier worker of this pod is in flight' },

@@ -82,6 +82,11 @@ export const syncing = workerSetup.createStateConfig({
     'pod.restart': { actions: ['takeRestart'] },
   },
   states: {
+    /** It slept, and goes on where it was settled: children of its containers see what was seen last. */
+    waking: {
+      entry: ['showSeen'],
+      always: { target: 'settled' },
+    },
     inspecting: {
       meta: { reason: 'Inspecting', message: 'asking the runtime what it holds of this pod' },
       entry: ['beginInspection'],
@@ -251,7 +256,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     settled: {
       meta: { reason: 'Synced', message: 'the runtime holds what the pod asks for, or a container is on its way' },
-      entry: ['clearTrouble', 'report', raise({ type: 'worker.resync' }, { id: 'resync', delay: 'resync' })],
+      entry: ['clearTrouble', 'report', raise({ type: 'worker.resync' }, { id: 'resync', delay: 'resync' }), 'forgetDue'],
       exit: [cancel('resync')],
       on: {
         'worker.resync': [

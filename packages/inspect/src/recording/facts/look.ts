@@ -6,7 +6,6 @@
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { type Chart, chartOf } from '@actorlet/kubelet/machines/chart/definition.ts';
-import { logicOf } from '@actorlet/kubelet/machines/xstate/inside.ts';
 import { CLOCK, FAULTS } from './names.ts';
 import type { RowFact } from './row.ts';
 import { KEPT_VIEWS, type KeptView, WHOLE } from './views.ts';
@@ -119,21 +118,21 @@ export class Look implements Disposable {
       return;
     }
     const monoMs = this.#node.clock.monoMs();
-    const { ageMs, children: _, mailbox, ...rest } = state;
+    const { ageMs, asleepMs, children: _, mailbox, ...rest } = state;
+    const sleptMonoMs = asleepMs === undefined ? null : micros(monoMs - asleepMs);
     const sinceMonoMs = micros(monoMs - ageMs);
     const oldestMonoMs = mailbox === undefined || mailbox.depth === 0 ? 0 : micros(monoMs - mailbox.oldestAgeMs);
     const chart = this.#chartOf(path);
     const { oldestAgeMs: __, ...mail } = mailbox ?? {};
-    const text = JSON.stringify([rest, sinceMonoMs, mail, oldestMonoMs, chart]);
+    const text = JSON.stringify([rest, sinceMonoMs, sleptMonoMs, mail, oldestMonoMs, chart]);
     if (this.#rows.get(path) === text) return;
     this.#rows.set(path, text);
-    this.#rowFacts.push({ atMs, path, row: { state, sinceMonoMs, oldestMonoMs, chart } });
+    this.#rowFacts.push({ atMs, path, row: { state, sinceMonoMs, sleptMonoMs, oldestMonoMs, chart } });
   }
 
   /** -1: it is no machine. */
   #chartOf(path: string): number {
-    const ref = this.#node.tree.actorAt(path);
-    const logic = ref === null ? null : logicOf(ref);
+    const logic = this.#node.tree.machineAt(path);
     const config: unknown = (logic as { config?: unknown } | null)?.config;
     const known = config === undefined ? undefined : this.#chartIds.get(config);
     if (known !== undefined) return known;

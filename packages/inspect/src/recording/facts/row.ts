@@ -5,5 +5,5 @@ import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorStat
 export interface RowFact {
   atMs: number;
   path: string;
-  row: { state: ActorView; sinceMonoMs: number; oldestMonoMs: number; chart: number } | null;
+  row: { state: ActorView; sinceMonoMs: number; sleptMonoMs: number | null; oldestMonoMs: number; chart: number } | null;
 }

@@ -7,6 +7,7 @@ import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/mess
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
 import { probesView } from '@actorlet/kubelet/machines/services/probes/messages.ts';
+import { isUp } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { SimKube } from '@actorlet/world/src/kube/types.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
@@ -31,10 +32,8 @@ import { shutdownUnsettled } from '../node/shutdownInvariants.ts';
 import { resourcesUnsettled } from './resizeInvariants.ts';
 import { claimsUnsettled } from './resourceClaimInvariants.ts';
 
-const AT_REST = new Set(['running']);
-
 function restless(a: ActorState, found: string[]): void {
-  if (!AT_REST.has(a.lifecycle)) found.push(`${a.path} is ${a.lifecycle}${a.lastError === undefined ? '' : `: ${a.lastError}`}`);
+  if (!isUp(a)) found.push(`${a.path} is ${a.lifecycle}${a.lastError === undefined ? '' : `: ${a.lastError}`}`);
   else if (a.mailbox !== undefined && a.mailbox.depth > 0) found.push(`the mailbox of ${a.path} holds ${a.mailbox.depth}`);
   for (const c of a.children) restless(c, found);
 }

@@ -26,17 +26,16 @@ function up(c: HollowContainerDump): boolean {
 }
 
 function isSyncing(s: Scene, uid: string): boolean {
-  const snapshot: unknown = s.node.daemon?.tree.actorAt(`node/pods/workers/${uid}`)?.getSnapshot();
-  if (snapshot === null || typeof snapshot !== 'object' || !('value' in snapshot)) return false;
-  const { value } = snapshot;
-  return value !== null && typeof value === 'object' && 'syncing' in value;
+  return s.node.daemon?.tree.stateAt(`node/pods/workers/${uid}`)?.state.startsWith('syncing') === true;
 }
 
 /** The status that the pod's worker gave last. */
 function wordOf(s: Scene, uid: string): PodStatus | undefined {
-  const snapshot = s.node.daemon?.tree.actorAt(`node/pods/workers/${uid}`)?.getSnapshot() as
-    | { context?: { apiStatus?: PodStatus } }
-    | undefined;
+  const tree = s.node.daemon?.tree;
+  const path = `node/pods/workers/${uid}`;
+  // A sleeper had told all that it knew.
+  if (tree?.stateAt(path)?.lifecycle === 'asleep') return tree.registry.read(statusesView)?.value.get(uid)?.status;
+  const snapshot = tree?.actorAt(path)?.getSnapshot() as { context?: { apiStatus?: PodStatus } } | undefined;
   return snapshot?.context?.apiStatus;
 }
 function hasEnded(status: PodStatus | undefined): boolean {

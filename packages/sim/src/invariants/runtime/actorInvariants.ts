@@ -1,7 +1,7 @@
 /** Invariants about supervision: who crashes, and when a supervisor gives up. */
 import { EscalationError } from '@actorlet/kubelet/actors/supervision/errors.ts';
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
-import type { Checker } from '../checker.ts';
+import { type Checker, targetOf } from '../checker.ts';
 
 /** Limits of `src/actors/tree.ts`, written down a second time on purpose: a changed limit is to be noticed. */
 interface Limit {
@@ -96,6 +96,69 @@ export function theDeadDoNotMove(): Checker {
     },
     exited(s) {
       for (const key of states.keys()) if (key.startsWith(`${s.node.name} `)) states.delete(key);
+    },
+  };
+}
+
+const WORKERS = 'node/pods/workers/';
+
+/**
+ * A sleeper has nothing to do, is woken once, and goes on in the state that it slept in: its first step comes from there, and is no
+ * start.
+ */
+export function sleepersGoOn(): Checker {
+  /** By node, boot and path: as it fell asleep; `woken` once it was. */
+  const sleepers = new Map<string, { incarnation: number; state: string; woken: boolean }>();
+  const inFlight = new Map<string, Set<unknown>>();
+  const forget = (map: Map<string, unknown>, node: string): void => {
+    for (const key of map.keys()) if (key.startsWith(`${node} `)) map.delete(key);
+  };
+  return {
+    name: 'sleepers-go-on',
+    arrived(s, call) {
+      const { uid } = targetOf(call, s.node.runtime.hollow.dump());
+      const key = `${s.node.name} ${call.boot} ${uid}`;
+      inFlight.set(key, (inFlight.get(key) ?? new Set()).add(call));
+      return undefined;
+    },
+    settled(_, call) {
+      for (const [key, calls] of inFlight) if (calls.delete(call) && calls.size === 0) inFlight.delete(key);
+    },
+    supervision(s, e) {
+      if (!('path' in e)) return undefined;
+      const key = `${s.node.name} ${s.node.boots} ${e.path}`;
+      const sleeper = sleepers.get(key);
+      const who = `${s.node.name}: ${e.path}`;
+      switch (e.kind) {
+        case 'child.asleep': {
+          sleepers.set(key, { incarnation: e.incarnation, state: e.state, woken: false });
+          if (sleeper?.woken === false) return `${who} fell asleep twice`;
+          if (!e.path.startsWith(WORKERS)) return undefined;
+          if (e.state !== 'syncing.settled') return `${who} fell asleep in ${e.state}`;
+          const calls = inFlight.get(`${s.node.name} ${s.node.boots} ${e.path.slice(WORKERS.length)}`);
+          return calls === undefined ? undefined : `${who} fell asleep with ${calls.size} calls of the runtime in flight`;
+        }
+        case 'child.woken':
+          if (sleeper === undefined || sleeper.woken) return `${who} was woken and did not sleep`;
+          sleeper.woken = true;
+          if (e.state === sleeper.state && e.incarnation === sleeper.incarnation + 1) return undefined;
+          return `${who} slept in ${sleeper.state} and woke in ${e.state}, as ${e.incarnation} after ${sleeper.incarnation}`;
+        case 'transition':
+          sleepers.delete(key);
+          return sleeper === undefined || e.event !== 'start' ? undefined : `${who} slept in ${sleeper.state} and began anew in ${e.to}`;
+        case 'child.exited':
+          // With a supervisor go those that slept below it.
+          for (const other of sleepers.keys()) if (other === key || other.startsWith(`${key}/`)) sleepers.delete(other);
+          return undefined;
+        case 'child.started':
+          return sleeper === undefined ? undefined : `${who} slept and was started anew`;
+        default:
+          return undefined;
+      }
+    },
+    exited(s) {
+      forget(sleepers, s.node.name);
+      forget(inFlight, s.node.name);
     },
   };
 }

@@ -18,6 +18,7 @@ import type {
   Created,
   CreateRequest,
   ImageUser,
+  KeptContainer,
   StartJob,
   StartRequest,
 } from './startJob.ts';
@@ -28,9 +29,11 @@ interface ContainerInput {
   times: ContainerTimes;
   /** Wall ms since which this worker has kept back-off in memory; earlier starts are judged by their restart count. */
   sinceWallMs: number;
+  /** Of the worker that slept before this one. */
+  kept?: KeptContainer;
 }
 
-export interface Context extends ContainerInput {
+export interface Context extends Omit<ContainerInput, 'kept'> {
   job: StartJob | null;
   observed: RuntimeContainer | null;
   imageRef: string;

@@ -1,7 +1,7 @@
 /** What a container's statechart is given and what it asks and tells: one start of one container. */
 import type { Container } from '../../../kube/podTable.ts';
 import type { Pod } from '../../../kube/types.ts';
-import type { RuntimeContainer, StartFailure } from '../../../pod/runtime/seen.ts';
+import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../../../pod/runtime/seen.ts';
 import type { ImageResult } from '../../../runtime/imagePuller/messages.ts';
 import type { StopIo } from './containerStopMachine.ts';
 
@@ -96,4 +96,12 @@ export interface ContainerIo extends StopIo {
 export interface ImageUser {
   uid: number | null;
   username: string;
+}
+
+/** Of a container whose worker sleeps, what its child cannot see again: how long it backs off, and what was cleared away for it. */
+export interface KeptContainer {
+  readonly backoff: CrashBackoffEntry | undefined;
+  readonly backoffBefore: CrashBackoffEntry | undefined;
+  readonly backoffKey: string;
+  readonly clearedCount: number | null;
 }

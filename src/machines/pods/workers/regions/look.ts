@@ -3,8 +3,9 @@
 import { sameData } from '../../../data/sameData.ts';
 import { hasNoNews, holdsNothingElse, listingAgrees } from '../../../pod/runtime/listed.ts';
 import { joinCauses } from '../../../supervision/address.ts';
+import type { Moment } from '../../../xstate/facts.ts';
 import { awaitsSomething } from '../container/containerSetup.ts';
-import { facts, type Look, type WorkerContext } from '../context.ts';
+import { facts, type KeptWorker, type Look, type WorkerContext, type WorkerFacts } from '../context.ts';
 import { deadlineAtMs } from '../decide.ts';
 import { toStart } from '../podActions.ts';
 import { declared, type Step } from './declared.ts';
@@ -37,6 +38,30 @@ export function nothingCame({ status }: WorkerContext): boolean {
   return status !== null && holdsNothingElse(facts().listing, status);
 }
 
+/**
+ * All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is
+ * another matter, and so is what the probes found since, if its hint was lost.
+ */
+function isNothingNew(context: WorkerContext, now: WorkerFacts): boolean {
+  const { status, starts } = context;
+  const deadline = deadlineAtMs(context.pod, context.apiStatus);
+  if (status === null || starts.failures.size > 0 || (deadline !== null && deadline <= now.wallMs)) return false;
+  const { plan, apiStatus } = decisionNow(context, status, now);
+  if (plan.kind !== 'steady' || toStart(plan.actions).size > 0) return false;
+  return sameData(apiStatus, context.apiStatus) && listingAgrees(now.listing, status, now.monoMs);
+}
+
+function resyncMs({ times, pod, apiStatus }: WorkerContext, now: Moment): number {
+  const ms = times.resyncMs * (1 + 0.5 * now.random);
+  const deadline = deadlineAtMs(pod, apiStatus);
+  return deadline === null ? ms : Math.max(1, Math.min(ms, deadline - now.wallMs + 1));
+}
+
+/** The look of a worker that sleeps came due. Monotonic ms of the next one, if there is nothing new; null: it must look itself. */
+export function lookAsleep({ context }: KeptWorker, now: WorkerFacts): number | null {
+  return isNothingNew(context, now) ? now.monoMs + resyncMs(context, now) : null;
+}
+
 export const lookActions = {
   markDirty: declared.assign(({ context, event }) => {
     const { look, causes } = context;
@@ -67,10 +92,14 @@ export const lookActions = {
     const ended = look.chases < CHASE_DELAYS_MS.length ? new Set([...look.ended].filter((id) => up.has(id))) : new Set<string>();
     return { look: { ...look, ended } };
   }),
+  forgetDue: declared.assign(({ context: { look } }) =>
+    look.dueAtMonoMs === undefined ? {} : { look: { ...look, dueAtMonoMs: undefined } },
+  ),
   countChase: declared.assign(({ context: { look } }) => ({ look: { ...look, chases: look.chases + 1 } })),
 };
 
 export const lookGuards = {
+  woken: ({ context }: Step) => context.kept !== undefined,
   nothingYet: ({ context }: Step) => context.status !== null,
   isDirty: ({ context }: Step) => context.look.hint === 'yes',
   dirty: ({ context }: Step) => {
@@ -85,28 +114,15 @@ export const lookGuards = {
     event.type === 'pod.dirty' && ((event.listed === true && seen(context)) || !concerns(context, event)),
   /** It is known, and no act of this worker is in flight or not looked at yet: neither a fence nor an inspection would tell anything. */
   quiet: ({ context }: Step) => facts().quiet && isKnown(context),
-  /**
-   * All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is
-   * another matter, and so is what the probes found since, if its hint was lost.
-   */
-  nothingNew: ({ context }: Step) => {
-    const { status, starts } = context;
-    const now = facts();
-    const deadline = deadlineAtMs(context.pod, context.apiStatus);
-    if (status === null || starts.failures.size > 0 || (deadline !== null && deadline <= now.wallMs)) return false;
-    const { plan, apiStatus } = decisionNow(context, status, now);
-    if (plan.kind !== 'steady' || toStart(plan.actions).size > 0) return false;
-    return sameData(apiStatus, context.apiStatus) && listingAgrees(now.listing, status, now.monoMs);
-  },
+  nothingNew: ({ context }: Step) => isNothingNew(context, facts()),
 };
 
 export const lookDelays = {
   chase: ({ context: { look } }: Step) => CHASE_DELAYS_MS[look.chases - 1] ?? 0,
   /** 60 to 90 s by default, or the active deadline if that comes first. */
   resync: ({ context }: Step) => {
-    const moment = facts();
-    const ms = context.times.resyncMs * (1 + 0.5 * moment.random);
-    const deadline = deadlineAtMs(context.pod, context.apiStatus);
-    return deadline === null ? ms : Math.max(1, Math.min(ms, deadline - moment.wallMs + 1));
+    const { dueAtMonoMs } = context.look;
+    const now = facts();
+    return dueAtMonoMs === undefined ? resyncMs(context, now) : Math.max(0, dueAtMonoMs - now.monoMs);
   },
 };

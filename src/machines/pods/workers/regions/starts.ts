@@ -103,7 +103,10 @@ export const startActions = {
     const { pod, starts, times } = context;
     const { children, sinceWallMs } = starts;
     const missing = containersOf(pod).filter(([name]) => !children.has(name));
-    for (const [name, kind] of missing) spawn('container', { id: childId(name), input: { name, kind, times, sinceWallMs } });
+    for (const [name, kind] of missing) {
+      const kept = context.kept?.get(name);
+      spawn('container', { id: childId(name), input: { name, kind, times, sinceWallMs, ...(kept === undefined ? {} : { kept }) } });
+    }
     return { starts: { ...starts, children: new Set([...children, ...missing.map(([name]) => name)]) } };
   }),
   /** A container that the definition no longer names: its pull or its wait ends, and nothing is remembered of it. */
@@ -145,6 +148,16 @@ export const startActions = {
       enqueue.sendTo(childId(name), { type: 'container.start', job });
     }
     enqueue.assign({ starts: { ...starts, heldBack } });
+  }),
+  /** To the children of one that slept. */
+  showSeen: declared.enqueueActions(({ context, enqueue }) => {
+    const { status, starts } = context;
+    enqueue.assign({ kept: undefined });
+    if (status === null) return;
+    const { observedAtMonoMs } = status;
+    for (const name of starts.children) {
+      enqueue.sendTo(childId(name), { type: 'container.observed', current: firstStatus(status, name) ?? null, observedAtMonoMs });
+    }
   }),
   takeReport: declared.assign(({ context: { starts }, event }) => {
     if (event.type !== 'container.report') return {};
