@@ -253,7 +253,11 @@ function inspectOf(parts: Parts): Inspect {
     ...(o.page === undefined ? {} : { page: o.page }),
     identity: { name: facts.nodeName, version: o.build?.gitVersion ?? '', kubeconfig: config.flags.kubeconfig },
     started,
-    ...(history === null ? {} : { secrets: { of: (uid) => history.secretsOf(uid), hidden: (text) => history.hidden(text) } }),
+    ...(history === null
+      ? {}
+      : {
+          secrets: { of: (uid) => history.secretsOf(uid), hidden: (text) => history.hidden(text), learn: (words) => history.learn(words) },
+        }),
     usage: parts.usage,
     ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
   };

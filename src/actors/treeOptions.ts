@@ -108,7 +108,11 @@ function apiOptions(config: NodeConfig, o: TreeInput): ApiOptions {
     ...apiLayerOptions(config, facts, { kubeletVersion: o.build.gitVersion, startedMs: o.inspect.started?.wallMs }),
     source: { nodeName: facts.nodeName, streams },
     // Anything else was refused when the configuration was checked.
-    objects: { strategy: c.configMapAndSecretChangeDetectionStrategy as ObjectsOptions['strategy'], podsMax: c.maxPods },
+    objects: {
+      strategy: c.configMapAndSecretChangeDetectionStrategy as ObjectsOptions['strategy'],
+      podsMax: c.maxPods,
+      learn: o.inspect.secrets?.learn,
+    },
     tokens: { podsMax: c.maxPods },
   };
 }

@@ -36,7 +36,7 @@ export interface Inspect {
   /** When this node began. */
   started?: { wallMs: number; monoMs: number };
   /** What is secret of a pod, and a text without what is secret of any pod. Absent: this node keeps no texts of pods. */
-  secrets?: { of(uid: string): readonly string[]; hidden(text: string): string };
+  secrets?: { of(uid: string): readonly string[]; hidden(text: string): string; learn(secrets: readonly string[]): void };
   /** What was measured of pods lately. */
   usage?: UsageLog;
 }

@@ -43,6 +43,8 @@ export interface History {
   watch(cri: Cri): Cri;
   /** A message without what is secret of the node, as it may leave the machine. */
   hidden(text: string): string;
+  /** Values of Secrets, which programs may read from files. */
+  learn(secrets: readonly string[]): void;
   /** What is secret of this pod, as its calls of the runtime had it. */
   secretsOf(uid: string): readonly string[];
   of(uid: string): PodHistory | undefined;
@@ -121,6 +123,7 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
     },
     of: (uid) => pods.get(uid),
     hidden: (text) => words.hidden(text),
+    learn: (secrets) => words.add(secrets),
     secretsOf: (uid) => [...(secrets.get(pods.get(uid) ?? NOBODY) ?? [])],
     watchCalls(fn) {
       watchers.add(fn);

@@ -4,6 +4,7 @@ import { deathsDir, deathsView } from '../../../src/machines/reclaim/deaths/mess
 import { type DeathBundle, readBundle } from '../../../src/machines/shown/deaths/bundle.ts';
 import { deathHtml } from '../../../src/machines/shown/deaths/html.ts';
 import { deathLines } from '../../../src/machines/shown/deaths/text.ts';
+import { cluster, create, inApi, secret } from '../cluster/clusterPods.ts';
 import { MANIFESTS, pod, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 const DIR = deathsDir(ROOT);
@@ -73,6 +74,21 @@ describe('a pod that does not get on', () => {
     h.write('web', pod('web', { spec: { nodeSelector: { disk: 'fast' } } }));
     await dead(h, 'web');
     expect(titles(h, 'web')[0]).toMatch(/^refused by this node: NodeAffinity: .*nodeSelector asks for disk=fast/);
+  });
+
+  it('has one when it was evicted, with the pressure of the node, and none for each of its containers', async () => {
+    await using h = await cluster({ flags: { deathsMax: 50 } });
+    create(h, 'web');
+    await h.until('it runs', () => inApi(h, 'web')?.status.phase === 'Running');
+    h.memory.availableBytes = 10 * 1024 ** 2;
+    await h.until('it is told', () => heads(h).length > 0, 120_000);
+    await h.advance(30_000);
+    expect(heads(h).map((d) => `${d.kind} ${d.container}: ${d.title}`)).toEqual([
+      expect.stringMatching(/^evicted : ended by this node: Evicted: The node was low on resource: memory\. /),
+    ]);
+    const b = readBundle(h.fs.textOf(`${DIR}/${heads(h)[0]?.id}.json`) ?? '');
+    expect(b?.node.pressures).toEqual(['MemoryPressure']);
+    expect(b?.node.memory?.availableBytes).toBe(10 * 1024 ** 2);
   });
 
   it.each([
@@ -205,5 +221,26 @@ describe('what is kept', () => {
     expect(all).not.toContain(btoa(env).slice(0, 12));
     expect(textOf(h, 'web')).toContain('exec /bin/server failed');
     expect(textOf(h, 'web')).toContain('postgres://<masked>@db/x?<masked>');
+  });
+
+  it('has none of a Secret that it read from a file, also where an earlier daemon started it', async () => {
+    await using h = await cluster({ flags: { deathsMax: 50 } });
+    secret(h, 'keys', { 'id.key': 'first-hunter2-line\nsecond-hunter2-line' });
+    const volumes = [{ name: 'keys', secret: { secretName: 'keys' } }];
+    const { metadata } = create(h, 'web', {
+      life: 'run=1m,exit=1',
+      spec: { volumes },
+      container: { volumeMounts: [{ name: 'keys', mountPath: '/k' }] },
+    });
+    await h.until('it runs', () => inApi(h, 'web')?.status.phase === 'Running');
+    const dir = `/var/log/actorlet/pods/default_web_${metadata.uid}/main`;
+    h.fs.makeDir(dir);
+    h.fs.put(`${dir}/0.log`, '2026-01-01T00:00:01.000000000Z stdout F I use second-hunter2-line now\n');
+    await h.crash();
+    await h.boot();
+    await h.until('it is told', () => heads(h).length > 0, 300_000);
+    const text = h.fs.textOf(`${DIR}/${heads(h)[0]?.id}.json`) ?? '';
+    expect(text).toContain('I use <masked> now');
+    expect(text).not.toContain('hunter2');
   });
 });

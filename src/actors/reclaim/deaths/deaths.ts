@@ -90,7 +90,7 @@ class Facts extends LazyMoment implements DeathsFacts {
   }
   readonly wordsOf: DeathsFacts['wordsOf'] = (uid, worker) =>
     workerWords(uid, worker, { actorAt: (path) => this.#moment.stateAt(path), nowMs: this.wallMs });
-  readonly isPulling: DeathsFacts['isPulling'] = (uid, container) => lastSaid(this.#moment, { uid, container }) === 'Pulling';
+  readonly lastSaid: DeathsFacts['lastSaid'] = (uid, container) => lastSaid(this.#moment, { uid, container });
   readonly deathOf: DeathsFacts['deathOf'] = ({ pod }) => deathOf(pod, 'stuck', this.wallMs);
 }
 

@@ -22,6 +22,7 @@ import {
 } from '../../../machines/services/objects/objectMachine.ts';
 import { type ObjectsContext, type ObjectsFacts, objectsMachine } from '../../../machines/services/objects/objectsMachine.ts';
 import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { kubeClient, listWatch } from '../../api/client.ts';
 import { lookout } from '../../supervision/looks/lookout.ts';
@@ -32,6 +33,8 @@ export interface ObjectsOptions {
   /** `configMapAndSecretChangeDetectionStrategy`. */
   strategy: ObjectStrategy;
   podsMax: number;
+  /** Is told the values of secrets, so that they are hidden in texts. */
+  learn?: ((secrets: readonly string[]) => void) | undefined;
 }
 
 /** Under `Cache`, where the node object does not say another. */
@@ -53,7 +56,10 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
       });
       const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(podsView)?.value });
       const looks = lookout(ctx.ports.clock, changedPods(ctx.registry));
-      return { logic: objectsLogic(objectsIo(ctx), { facts, ofObject, lookout: looks }), input: { strategy: o.strategy } };
+      return {
+        logic: objectsLogic(objectsIo(ctx, o.learn ?? (() => {})), { facts, ofObject, lookout: looks }),
+        input: { strategy: o.strategy },
+      };
     },
   };
 }
@@ -129,7 +135,7 @@ function pathOf(ref: ObjectRef): string {
   return ref.kind === 'secret' ? kubePath.secret(ref.namespace, ref.name) : kubePath.configMap(ref.namespace, ref.name);
 }
 
-function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
+function objectsIo(ctx: ActorCtx<ObjectsEvent>, learn: (secrets: readonly string[]) => void): ObjectsIo {
   const { registry } = ctx;
   const client = kubeClient(ctx);
   return {
@@ -140,6 +146,7 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
       // What hears of it may stop this very watch: that must wait until its step is done. Then only the newest counts, so that
       // no older one can come after it, in whatever order what was deferred is done.
       const tell = (object: KubeObject | null): void => {
+        if (object !== null && ref.kind === 'secret') learn(valuesOf(object));
         latest = object;
         if (due) return;
         due = true;
@@ -163,7 +170,10 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
       const result = await client.request({ verb: 'GET', path: pathOf(ref), ...query }, { signal, timeoutMs: FETCH_TIMEOUT_MS });
       if (!result.ok) return result;
       const object = result.body as KubeObject | undefined;
-      if (typeof object?.metadata?.name === 'string') return { ok: true, object };
+      if (typeof object?.metadata?.name === 'string') {
+        if (ref.kind === 'secret') learn(valuesOf(object));
+        return { ok: true, object };
+      }
       const message = `GET ${pathOf(ref)} gave no object`;
       return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'failed' } };
     },
@@ -172,6 +182,23 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
       registry.send(workersAddr, { type: 'pod.dirty', uid, why: `${what} changed`, objects: 'only' });
     },
   };
+}
+
+/** Of a secret, and each line of those that have several: a log may hold one of them. What is no text is in no text. */
+function valuesOf({ data }: KubeObject): string[] {
+  return Object.values(isRecord(data) ? data : {}).flatMap((value) => {
+    const text = typeof value === 'string' ? textOf(value) : '';
+    return text.includes('\n') ? [text, ...text.split('\n')].filter((line) => line.length >= LINE_CHARS_MIN) : text === '' ? [] : [text];
+  });
+}
+const LINE_CHARS_MIN = 8;
+function textOf(base64: string): string {
+  try {
+    const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return '';
+  }
 }
 
 /** The first list is told even when it is empty; a bookmark is no news. */

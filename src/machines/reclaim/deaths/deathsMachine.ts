@@ -24,7 +24,7 @@ interface DeathsInput {
   max: number;
   stuckAfterMs: number;
 }
-export interface DeathsFacts extends Moment, Pick<Stuckness, 'wordsOf' | 'isPulling'> {
+export interface DeathsFacts extends Moment, Pick<Stuckness, 'wordsOf' | 'lastSaid'> {
   readonly records: ReadonlyMap<string, PodRecord>;
   /** What a death of this pod has in common with any other. */
   deathOf(record: PodRecord): Death;
@@ -74,8 +74,8 @@ export const deathsMachine = effects
           enqueue({ type: 'report', params: { what: 'left', why: '', death: null, count: next.left - context.left } });
       }),
       look: assign(({ context }) => {
-        const { wallMs, records, wordsOf, isPulling, deathOf } = facts();
-        const o: Stuckness = { nowMs: wallMs, afterMs: context.stuckAfterMs, wordsOf, isPulling };
+        const { wallMs, records, wordsOf, lastSaid, deathOf } = facts();
+        const o: Stuckness = { nowMs: wallMs, afterMs: context.stuckAfterMs, wordsOf, lastSaid };
         const { standings, stuck } = lookAt(context.standings, records, o);
         const deaths = stuck.flatMap(({ uid, standing }) => {
           const record = records.get(uid);

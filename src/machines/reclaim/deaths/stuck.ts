@@ -18,9 +18,9 @@ export interface Stuckness {
   /** How long a pod may be pulling, mounting and so on; and how much longer than its grace period it may take to end. */
   afterMs: number;
   /** What its worker's statechart says now: a worker does not report each state. */
-  wordsOf(uid: string, worker: WorkerSummary): Pick<WorkerSummary, 'state' | 'reason'>;
-  /** Its image is being pulled: the last that was said of it. */
-  isPulling(uid: string, container: string): boolean;
+  wordsOf(uid: string, worker: WorkerSummary): Pick<WorkerSummary, 'state' | 'reason' | 'sinceMs'>;
+  /** The last event about the start of a container. */
+  lastSaid(uid: string, container: string): { reason: string; atMs: number } | undefined;
 }
 
 const DEFAULT_GRACE_S = 30;
@@ -45,7 +45,8 @@ export function lookAt(
     if (place === null) continue;
     const held = before.get(uid);
     const same = held !== undefined && held.at === place.at && held.container === place.container;
-    let standing: Standing = same ? held : { ...place, sinceMs: o.nowMs, told: false };
+    // Not before it was seen here: a clock may have been set back.
+    let standing: Standing = same ? held : { ...place, sinceMs: Math.min(place.sinceMs, o.nowMs), told: false };
     if (!standing.told && o.nowMs - standing.sinceMs >= limitMs(record, standing.at, o.afterMs)) {
       standing = { ...standing, told: true };
       stuck.push({ uid, standing });
@@ -61,16 +62,18 @@ function limitMs({ pod }: PodRecord, at: StuckAt, afterMs: number): number {
   return (pod.metadata.deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_S) * 1000 + afterMs;
 }
 
-function placeOf(uid: string, { state, worker }: PodRecord, { wordsOf, isPulling }: Stuckness): Pick<Standing, 'at' | 'container'> | null {
-  if (state.is === 'quarantined') return { at: 'quarantined', container: '' };
+function placeOf(uid: string, { state, worker }: PodRecord, { nowMs, wordsOf, lastSaid }: Stuckness): Omit<Standing, 'told'> | null {
+  if (state.is === 'quarantined') return { at: 'quarantined', container: '', sinceMs: nowMs };
   if (worker === null) return null;
-  if (worker.phase === 'terminating') return { at: 'terminating', container: '' };
-  if (worker.phase === 'terminated') return { at: 'unmounting', container: '' };
-  const { reason } = wordsOf(uid, worker);
+  const { reason, sinceMs } = wordsOf(uid, worker);
+  if (worker.phase === 'terminating') return { at: 'terminating', container: '', sinceMs };
+  if (worker.phase === 'terminated') return { at: 'unmounting', container: '', sinceMs };
   const at = STATES[reason];
-  if (at !== undefined) return { at, container: '' };
+  if (at !== undefined) return { at, container: '', sinceMs };
   for (const { name, state: is, reason: why } of worker.containers) {
-    if (is === 'waiting' && why === CREATING) return { at: isPulling(uid, name) ? 'pulling' : 'creating', container: name };
+    if (is !== 'waiting' || why !== CREATING) continue;
+    const last = lastSaid(uid, name);
+    return { at: last?.reason === 'Pulling' ? 'pulling' : 'creating', container: name, sinceMs: last?.atMs ?? nowMs };
   }
   return null;
 }

@@ -19,10 +19,8 @@ export function eventsOf(m: Pick<Moment, 'read'>, uid: string): RecordedEvent[] 
 
 const STEPS_OF_A_START: readonly string[] = ['Pulling', 'Pulled', 'Failed', 'BackOff', 'Created', 'Started'];
 /** How far the start of a container got, in the words of its events. */
-export function lastSaid(m: Pick<Moment, 'read'>, { uid, container }: { uid: string; container: string }): string {
-  return (
-    eventsOf(m, uid).findLast((e) => STEPS_OF_A_START.includes(e.reason) && (e.fieldPath ?? '').endsWith(`{${container}}`))?.reason ?? ''
-  );
+export function lastSaid(m: Pick<Moment, 'read'>, { uid, container }: { uid: string; container: string }): RecordedEvent | undefined {
+  return eventsOf(m, uid).findLast((e) => STEPS_OF_A_START.includes(e.reason) && (e.fieldPath ?? '').endsWith(`{${container}}`));
 }
 
 export function containerOf(pod: Pod | undefined, name: string): Container | undefined {

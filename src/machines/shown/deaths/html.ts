@@ -13,7 +13,7 @@ h1{font-size:1.35em;line-height:1.35;border-left:6px solid var(--bad);padding-le
 h2{font-size:1.05em;margin:1.6em 0 .4em}
 p.head{color:var(--dim);margin:.1em 0}
 ul.next{padding-left:1.2em}
-pre{font:12.5px/1.5 ui-monospace,monospace;background:var(--box);border:1px solid var(--line);border-radius:6px;padding:.7em;overflow-x:auto;unicode-bidi:isolate;margin:0}
+pre{font:12.5px/1.5 ui-monospace,monospace;background:var(--box);border:1px solid var(--line);border-radius:6px;padding:.7em;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;margin:0}
 svg{width:100%;height:auto;border:1px solid var(--line);border-radius:6px;background:var(--box);font:12px ui-monospace,monospace}
 svg text{fill:var(--ink)}svg .name{text-anchor:end;fill:var(--dim)}
 .step{fill:var(--step)}.run{fill:var(--run)}.call{fill:var(--call)}.event{fill:var(--step)}
