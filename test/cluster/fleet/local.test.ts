@@ -79,6 +79,7 @@ async function inExample(file: string, args: string[], cwd = example): Promise<s
   // The runner of these tests must not be taken for a part of those that run within.
   const env = Object.fromEntries(Object.entries(cleanEnv(process.env)).filter(([name]) => !/^(VITEST|NODE_ENV|CI$)/.test(name)));
   const own = {
+    NO_COLOR: '1',
     ACTORLET: join(project, 'bin/actorlet'),
     KUBECTL: program('kubectl'),
     PATH: `${dirname(process.execPath)}:${env.PATH ?? ''}`,

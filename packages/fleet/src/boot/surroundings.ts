@@ -69,7 +69,7 @@ async function local(o: SurroundingsOptions): Promise<FleetSurroundings> {
   const plane = await startLocalPlane({ ...o.plane, say: o.say, signal: o.signal });
   try {
     const port = o.port ?? (await freePort(NODES_PORT)) ?? (await anyPort());
-    const world = { ...(await realWorld({ ...o, port, kubeconfig: plane.kubeconfig })), plane: () => plane.tree.state() };
+    const world = { ...(await realWorld({ ...o, port, kubeconfig: plane.kubeconfig })), plane: () => plane.programs.state() };
     let welcome: Promise<void> | undefined;
     const podsWelcome = (): Promise<void> => {
       welcome ??= plane.accountsReady();

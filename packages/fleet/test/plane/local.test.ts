@@ -32,7 +32,7 @@ const runs = (pid: number | undefined): boolean => {
     return false;
   }
 };
-const pidsOf = (plane: LocalPlane): (number | undefined)[] => ['warden', ...PROGRAMS].map((name) => plane.pid(name));
+const pidsOf = (plane: LocalPlane): (number | undefined)[] => ['warden', ...PROGRAMS].map((name) => plane.programs.program(name).pid);
 
 beforeAll(() => {
   assets = fakeAssets();
@@ -62,9 +62,9 @@ describe('a control plane of this process', () => {
     await expect.poll(() => pidsOf(plane).every(runs)).toBe(true);
     for (const name of ['warden', ...PROGRAMS]) {
       const before = pidsOf(plane);
-      const killed = plane.pid(name) ?? 0;
+      const killed = plane.programs.program(name).pid ?? 0;
       process.kill(killed, 'SIGKILL');
-      await expect.poll(() => plane.pid(name) ?? killed).not.toBe(killed);
+      await expect.poll(() => plane.programs.program(name).pid ?? killed).not.toBe(killed);
       await expect.poll(() => said.join('')).toContain(`${name} was killed by SIGKILL; it starts again (log: ${plane.logs}/${name}.log)`);
       await expect.poll(() => said.join('')).toContain(`${name} runs again`);
       expect(pidsOf(plane).filter((pid, i) => pid !== before[i])).toHaveLength(1);
@@ -75,13 +75,13 @@ describe('a control plane of this process', () => {
   it('says with which words a program ended that starts no more, and goes on when it does', async () => {
     const plane = await start();
     assets.fails('kube-scheduler', 'E1129 07:14:56.1 77 run.go:72] "command failed" err="no space left on device"\nusage: ...');
-    await expect.poll(() => plane.pid('kube-scheduler')).toBeDefined();
-    process.kill(plane.pid('kube-scheduler') ?? 0, 'SIGKILL');
+    await expect.poll(() => plane.programs.program('kube-scheduler').pid).toBeDefined();
+    process.kill(plane.programs.program('kube-scheduler').pid ?? 0, 'SIGKILL');
     await expect
       .poll(() => said.join(''))
       .toContain('kube-scheduler ended with exit code 1: "command failed" err="no space left on device"');
     assets.fails('kube-scheduler', null);
-    await expect.poll(() => plane.program('kube-scheduler').alive).toBe(true);
+    await expect.poll(() => plane.programs.program('kube-scheduler').alive).toBe(true);
     await plane.stop();
   });
 

@@ -8,7 +8,7 @@ const plane = await startLocalPlane({
   ...{ data, port: 0, say: () => {}, signal: new AbortController().signal },
   on: { env: { KUBEBUILDER_ASSETS: assets }, platform: process.platform, arch: process.arch, folders: [] },
 });
-const pidsOf = () => ['warden', ...PROGRAMS].map((name) => plane.pid(name));
+const pidsOf = () => ['warden', ...PROGRAMS].map((name) => plane.programs.program(name).pid);
 while (pidsOf().includes(undefined)) await wait(20);
 const pids = pidsOf();
 process.stdout.write(`${JSON.stringify({ dir: plane.dir, pids })}\n`);

@@ -5,22 +5,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
-import { createClock, createYield } from '@actorlet/kubelet/boot/dependencies/clock.ts';
-import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { flagsOf, LOOPBACK, type PairFiles, type PlaneFiles, SERVICE_ADDRESS } from '../../plane/flags.ts';
 import { isPortTaken } from '../../plane/lastWords.ts';
-import { type EndSignal, PROGRAMS, type ProgramAnswer, type ProgramEvent, type ProgramName, programsAddr } from '../../plane/messages.ts';
-import { planeTree } from '../../plane/programs.ts';
+import { PROGRAMS, type ProgramName } from '../../plane/messages.ts';
 import { UsageError } from '../args.ts';
-import { quietLog } from '../world.ts';
 import { type AskedAs, ask } from './asking.ts';
 import { type Assets, fetching, findAssets, type Surroundings, thisProcess } from './assets.ts';
 import { Authority, accountKeys } from './authority.ts';
 import { minorOf, openFolder, type PlaneFolder } from './folder.ts';
 import { anyPort, freePort } from './ports.ts';
 import { Ended, LocalProgram, type ProgramChange } from './process.ts';
+import { ProgramTree } from './programTree.ts';
 import { WARDEN, wardenCommand } from './warden.ts';
 
 export interface LocalPlaneOptions {
@@ -32,6 +28,8 @@ export interface LocalPlaneOptions {
   flags?: Partial<Record<ProgramName, readonly string[]>>;
   /** Which of the two that may be missing are wanted. Default: those that are found. */
   wanted?: (name: ProgramName) => boolean;
+  /** Pods need a service account. Default: where a controller manager makes them. */
+  accounts?: boolean;
   /** What a person is told. */
   say(text: string): void;
   /** Aborted: everything that was started ends. */
@@ -39,7 +37,6 @@ export interface LocalPlaneOptions {
   on?: Surroundings;
 }
 
-const ASK_TIMEOUT_MS = 24 * 3_600_000;
 /** A port that was found free may be taken before it is used. */
 const ATTEMPTS_MAX = 3;
 const LOOK_EVERY_MS = 50;
@@ -127,14 +124,13 @@ export class LocalPlane {
   readonly logs: string;
   /** Path of a kubeconfig that may do everything. */
   readonly kubeconfig: string;
-  readonly tree: SupervisionTree;
+  readonly programs: ProgramTree;
   /** Signs client certificates and the API server's own. */
   readonly ca: Authority;
   readonly kubeletClient: PairFiles;
   readonly #o: LocalPlaneOptions;
   readonly #assets: Assets;
   readonly #folder: PlaneFolder;
-  readonly #programs = new Map<string, LocalProgram>();
   readonly #admin: AskedAs;
   #isUp = false;
   #firstFailure = Promise.withResolvers<never>();
@@ -162,21 +158,18 @@ export class LocalPlane {
     this.kubeconfig = this.writeKubeconfig('admin', admin);
     const files = this.#files();
     const minor = Number(kubernetes.split('.')[1]);
-    const flags = { files, ports, minor, throwAway: temporary, accounts: assets['kube-controller-manager'] !== undefined };
+    const flags = { files, ports, minor, throwAway: temporary, accounts: o.accounts ?? assets['kube-controller-manager'] !== undefined };
     const ready: Partial<Record<ProgramName, () => Promise<boolean>>> = {
       etcd: async () =>
         (await ask(`https://${LOOPBACK}:${ports.etcd}/health`, { caFile: files.etcdCa.certFile, pair: files.etcdClient })).status === 200,
       'kube-apiserver': async () =>
         (await this.#get('/readyz')).status === 200 && (await this.#get('/api/v1/namespaces/default')).status === 200,
     };
-    this.#add(WARDEN, wardenCommand(dir, { remove: temporary }));
-    for (const name of PROGRAMS) {
+    const programs = PROGRAMS.flatMap((name) => {
       const found = assets[name];
-      if (found !== undefined) this.#add(name, [found.path, ...flagsOf(name, flags, o.flags?.[name])], ready[name]);
-    }
-    const clock = createClock();
-    // What its programs do is said in other words.
-    this.tree = planeTree([...this.#programs.values()], { clock, log: quietLog, yield: createYield(), rng: { next: Math.random } });
+      return found === undefined ? [] : [this.#program(name, [found.path, ...flagsOf(name, flags, o.flags?.[name])], ready[name])];
+    });
+    this.programs = new ProgramTree([this.#program(WARDEN, wardenCommand(dir, { remove: temporary })), ...programs]);
   }
 
   #files(): PlaneFiles {
@@ -195,9 +188,9 @@ export class LocalPlane {
     };
   }
 
-  #add(name: string, command: readonly [string, ...string[]], ready?: () => Promise<boolean>): void {
+  #program(name: string, command: readonly [string, ...string[]], ready?: () => Promise<boolean>): LocalProgram {
     const onChange = (change: ProgramChange): void => this.#changed(name, change);
-    this.#programs.set(name, new LocalProgram({ name, dir: this.dir, command, onChange, ...(ready === undefined ? {} : { ready }) }));
+    return new LocalProgram({ name, dir: this.dir, command, onChange, ...(ready === undefined ? {} : { ready }) });
   }
 
   /** With its credentials in it: one file that can be given away. */
@@ -225,12 +218,11 @@ export class LocalPlane {
     const trouble = Promise.race([this.#firstFailure.promise, aborted.promise]);
     trouble.catch(() => {});
     try {
-      await this.tree.start();
       // The API server waits for etcd by itself, and has much to do before it asks it.
       await Promise.race([this.#untilOn(WARDEN), trouble]);
       await Promise.race([Promise.all(FIRST.map((name) => this.#untilOn(name))), trouble]);
       this.#isUp = true;
-      for (const name of this.#programs.keys()) void this.#on(name);
+      for (const name of this.programs.names) void this.programs.tryOn(name);
     } finally {
       signal.removeEventListener('abort', abort);
     }
@@ -238,7 +230,7 @@ export class LocalPlane {
 
   /** One that a signal ended starts again. */
   async #untilOn(name: string): Promise<void> {
-    while ((await this.#on(name)) !== null && this.#stopping === undefined) await wait(LOOK_EVERY_MS);
+    while ((await this.programs.tryOn(name)) !== null && this.#stopping === undefined) await wait(LOOK_EVERY_MS);
   }
 
   /** Whether pods of the namespace `default` can have the account that they get. Without a controller manager none has. */
@@ -255,25 +247,6 @@ export class LocalPlane {
     }
   }
 
-  pid(name: string): number | undefined {
-    return this.#program(name).pid;
-  }
-
-  program(name: string): LocalProgram {
-    return this.#program(name);
-  }
-
-  /** Ends a program, which stays ended until it is started again. */
-  async off(name: string, by: EndSignal): Promise<void> {
-    await this.#ask((replyTo) => ({ type: 'program.off', program: name, by, replyTo }));
-  }
-
-  /** @throws Error where it does not become ready. */
-  async on(name: string): Promise<void> {
-    const why = await this.#on(name);
-    if (why !== null) throw new Error(why);
-  }
-
   /** Ends all programs, and removes a temporary folder. */
   stop(): Promise<void> {
     this.#stopping ??= this.end().finally(() => {
@@ -287,34 +260,19 @@ export class LocalPlane {
   async end(): Promise<void> {
     this.#isUp = false;
     const { temporary } = this.#folder;
-    const named = [...this.#programs.keys()].filter((name) => name !== WARDEN).reverse();
+    const named = this.programs.names.filter((name) => name !== WARDEN).reverse();
     // What they know is in etcd, whose data may be gone on with.
-    for (const name of named) await this.off(name, name === 'etcd' && !temporary ? 'SIGTERM' : 'SIGKILL');
-    await this.off(WARDEN, 'SIGKILL');
-    await this.tree.stop();
-  }
-
-  #on(name: string): Promise<ProgramAnswer> {
-    return this.#ask((replyTo) => ({ type: 'program.on', program: name, replyTo }));
-  }
-
-  async #ask(event: (replyTo: ReplyTo<ProgramAnswer>) => ProgramEvent): Promise<ProgramAnswer> {
-    const answer = await this.tree.registry.ask<ProgramEvent, ProgramAnswer>(programsAddr, event, { timeoutMs: ASK_TIMEOUT_MS });
-    return answer.kind === 'reply' ? answer.value : answer.reason;
+    for (const name of named) await this.programs.off(name, name === 'etcd' && !temporary ? 'SIGTERM' : 'SIGKILL');
+    await this.programs.off(WARDEN, 'SIGKILL');
+    await this.programs.stop();
   }
 
   #get(path: string): Promise<{ status: number; text: string }> {
     return ask(`${this.url}${path}`, this.#admin);
   }
 
-  #program(name: string): LocalProgram {
-    const found = this.#programs.get(name);
-    if (found === undefined) throw new Error(`this control plane has no ${name}`);
-    return found;
-  }
-
   #changed(name: string, change: ProgramChange): void {
-    const program = this.#program(name);
+    const program = this.programs.program(name);
     const { say } = this.#o;
     if (this.#stopping !== undefined) return;
     if (change.kind === 'ended') {
