@@ -8,11 +8,11 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { usageOf } from './lib/procs.ts';
+import { stat, usageOf } from './lib/procs.ts';
 import { numberOption, projectRoot, report, say, sleep, summary } from './lib/report.ts';
 
 const rounds = numberOption('rounds', 3);
@@ -20,6 +20,7 @@ const nodes = numberOption('nodes', 100);
 const replicas = numberOption('replicas', 200);
 const LOOK_MS = 200;
 const READY_FD = 3;
+const CPU_SHOWN_MS = 50;
 const dir = mkdtempSync(join(tmpdir(), 'actorlet-bench-plane-'));
 
 interface Run {
@@ -27,7 +28,8 @@ interface Run {
   atMs(what: RegExp): number;
   readyMs: number;
   endedMs: number;
-  cpuMs: number;
+  /** By the names of processes. */
+  cpuMs: ReadonlyMap<string, number>;
 }
 
 /** @param signal Ends it when it is ready; else it ends by itself. */
@@ -42,7 +44,8 @@ async function run(args: readonly string[], o: { signal: boolean }): Promise<Run
     },
   );
   const said: { atMs: number; text: string }[] = [];
-  let [readyMs, cpuMs, ended] = [Number.NaN, 0, false];
+  const cpuMs = new Map<string, number>();
+  let [readyMs, ended] = [Number.NaN, false];
   const stderr = child.stdio[2] as Readable;
   stderr.setEncoding('utf8').on('data', (text: string) => void said.push({ atMs: performance.now() - fromMs, text }));
   (child.stdio[READY_FD] as Readable).once('data', () => {
@@ -54,12 +57,32 @@ async function run(args: readonly string[], o: { signal: boolean }): Promise<Run
     if (code !== 0) throw new Error(`the fleet ended with ${code}:\n${said.map(({ text }) => text).join('')}`);
   });
   while (!ended) {
-    cpuMs = Math.max(cpuMs, usageOf(child.pid ?? 0).cpuMs);
+    // The last look before a process has ended is what it took.
+    for (const pid of usageOf(child.pid ?? 0).pids) {
+      const [name, ownMs] = [pid === child.pid ? 'fleet' : nameOf(pid), stat(pid)?.ownMs ?? 0];
+      cpuMs.set(name, Math.max(cpuMs.get(name) ?? 0, ownMs));
+    }
     await Promise.race([closed, sleep(LOOK_MS)]);
   }
   await closed;
   const atMs = (what: RegExp): number => said.find(({ text }) => what.test(text))?.atMs ?? Number.NaN;
   return { atMs, readyMs, endedMs: performance.now() - fromMs, cpuMs };
+}
+
+/** As the system has it: at most 15 characters. */
+function nameOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+  } catch {
+    return 'ended';
+  }
+}
+
+function cpuOf(runs: readonly Run[]): Record<string, number> {
+  const names = [...new Set(runs.flatMap(({ cpuMs }) => [...cpuMs.keys()]))];
+  const mean = (name: string): number => Math.round(runs.reduce((sum, { cpuMs }) => sum + (cpuMs.get(name) ?? 0), 0) / runs.length);
+  const by = names.map((name) => [name, mean(name)] as const).filter(([, ms]) => ms >= CPU_SHOWN_MS);
+  return { all: by.reduce((sum, [, ms]) => sum + ms, 0), ...Object.fromEntries(by) };
 }
 
 const rounded = (values: readonly number[]): ReturnType<typeof summary> => summary(values.map((v) => Math.round(v)));
@@ -101,13 +124,13 @@ try {
     start: {
       apiReady: rounded(starts.map((s) => s.atMs(/logs in/))),
       firstNodeReady: rounded(starts.map((s) => s.readyMs)),
-      cpu: rounded(starts.map((s) => s.cpuMs)),
+      cpu: cpuOf(starts),
     },
     deployment: {
       ...{ nodes, replicas },
       available: rounded(deployments.map((d) => d.atMs(/^EXPECTED/m))),
       ended: rounded(deployments.map((d) => d.endedMs)),
-      cpu: rounded(deployments.map((d) => d.cpuMs)),
+      cpu: cpuOf(deployments),
     },
   });
 } finally {

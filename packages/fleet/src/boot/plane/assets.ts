@@ -144,16 +144,17 @@ function goArch(arch: string): string {
   return GO_ARCH[arch] ?? arch;
 }
 
-function missing({ env, platform, arch }: Surroundings): string {
+function missing(of: Surroundings): string {
+  const { env, platform } = of;
   const where = env.KUBEBUILDER_ASSETS ? `KUBEBUILDER_ASSETS (${env.KUBEBUILDER_ASSETS})` : 'KUBEBUILDER_ASSETS (not set)';
-  const [setup, more] = fetching(platform, arch);
+  const [setup, more] = fetching(of);
   return `--api local needs etcd and kube-apiserver, and they are neither in ${where}, nor in ${KUBEBUILDER}, nor in ${storeOf(env, platform)}, nor in PATH; fetch them with \`${setup}\`, and what runs Deployments and schedules pods with \`${more}\``;
 }
 
-/** Commands that fetch etcd and kube-apiserver, and then the other two. */
-export function fetching(platform: NodeJS.Platform, arch: string): [string, string] {
+/** Commands that fetch etcd and kube-apiserver, and then the other two of that version. */
+export function fetching({ platform, arch }: Pick<Surroundings, 'platform' | 'arch'>, version = `${RELEASE}.0`): [string, string] {
   const machine = `${platform}/${goArch(arch)}`;
-  const base = `https://dl.k8s.io/v${RELEASE}.0/bin/${machine}`;
+  const base = `https://dl.k8s.io/v${version}/bin/${machine}`;
   return [
     `go run sigs.k8s.io/controller-runtime/tools/setup-envtest@latest use ${RELEASE}.x`,
     `curl -fL --remote-name-all ${base}/kube-controller-manager ${base}/kube-scheduler && chmod +x kube-controller-manager kube-scheduler`,

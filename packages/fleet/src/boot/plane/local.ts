@@ -84,7 +84,7 @@ class Undo implements Disposable {
   }
 }
 
-function sayFound(assets: Assets, { say }: LocalPlaneOptions): void {
+function sayFound(assets: Assets, { say, on }: LocalPlaneOptions): void {
   const found = PROGRAMS.flatMap((name) => (assets[name] === undefined ? [] : [`${name} ${assets[name].version} (${assets[name].path})`]));
   say(`local control plane: ${found.join(', ')}\n`);
   const lacks = PROGRAMS.filter((name) => assets[name] === undefined);
@@ -93,7 +93,8 @@ function sayFound(assets: Assets, { say }: LocalPlaneOptions): void {
     'kube-scheduler': 'pods stay Pending unless they name their node, or a scheduler of yours binds them',
   };
   const said = lacks.flatMap((name) => (name in without ? [`without ${name} ${without[name as keyof typeof without]}`] : []));
-  if (said.length > 0) say(`${said.join('; ')}; fetch what is missing with \`${fetching(process.platform, process.arch)[1]}\`\n`);
+  if (said.length > 0)
+    say(`${said.join('; ')}; fetch what is missing with \`${fetching(on ?? thisProcess(), assets['kube-apiserver'].version)[1]}\`\n`);
   const api = assets['kube-apiserver'].version;
   const others = (['kube-controller-manager', 'kube-scheduler'] as const).filter((name) => {
     const version = assets[name]?.version;
