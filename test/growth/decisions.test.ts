@@ -49,6 +49,7 @@ import { decodeObject } from '../../src/machines/services/objects/decode.ts';
 import { csiVersion } from '../../src/machines/services/plugins/rules.ts';
 import { directoriesOf, pathProblem } from '../../src/machines/services/volumes/atomic.ts';
 import { buildPayload } from '../../src/machines/services/volumes/payload.ts';
+import { redacted } from '../../src/machines/shown/deaths/redact.ts';
 import { parseGoDuration } from '../../src/machines/text/go/goDuration.ts';
 import { goQuote } from '../../src/machines/text/go/goQuote.ts';
 import { printable } from '../../src/machines/text/table.ts';
@@ -114,6 +115,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   'a pattern of a fault': (t) => createMatcher().any([t.slice(0, 100)], t),
   'a path in a volume': (t) => [pathProblem(t), directoriesOf([t.slice(0, 4_096)])],
   'a text shown': (t) => [goQuote(t), printable(t)],
+  'a text of a program in a bundle of a death': (t) => redacted(t),
 };
 const OOM_PARTS = [
   ',cpuset=c',

@@ -9,11 +9,11 @@ const SCHEMES = /\b(Bearer|Basic|Digest|Token)(\s{1,4})[\w+/.=~-]{6,}/gi;
 /** A header that may hold a key, up to its line's end. */
 const HEADERS =
   /\b((?:proxy-)?authorization|(?:set-)?cookie|x-[\w-]{0,40}(?:token|key|secret|auth)[\w-]{0,40})(["']?\s{0,4}[:=]\s{0,4}["']?)([^\s"'][^"'\r\n]*)/gi;
-/** `password=abc`, `"apiKey": "abc"`, `--token abc`. */
-const FIELDS =
-  /([\w.-]{0,60}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?))(["']?\s{0,4}(?:=>|[:=])\s{0,4})("[^"\r\n]*"|'[^'\r\n]*'|[^\s"',;&)}\]]+)/gi;
-const OPTIONS =
-  /(--?[\w-]{0,60}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)\s{1,4})([^\s-][^\s]*)/gi;
+const WORDS = 'passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?';
+/** `password=abc`, `"db_apiKey": "abc"`. */
+const FIELDS = new RegExp(`(${WORDS})(["']?\\s{0,4}(?:=>|[:=])\\s{0,4})("[^"\\r\\n]*"|'[^'\\r\\n]*'|[^\\s"',;&)}\\]]+)`, 'gi');
+/** `--db-token abc`. */
+const OPTIONS = new RegExp(`(${WORDS})(?<=(?:^|\\s)--?[\\w-]{1,60})(\\s{1,4})([^\\s-]\\S*)`, 'gim');
 /** A key, or what a cut has left of one. */
 const PEM = /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g;
 const PEM_END = /^[\s\S]{0,8192}?-----END [A-Z ]{0,40}PRIVATE KEY-----/;
@@ -29,7 +29,7 @@ export function redacted(text: string): string {
     const quote = /^["']/.exec(value)?.[0] ?? '';
     return `${name}${between}${quote}${MASKED}${quote}`;
   });
-  shown = shown.replace(OPTIONS, (_, name: string) => `${name}${MASKED}`);
+  shown = shown.replace(OPTIONS, (_, name: string, blank: string) => `${name}${blank}${MASKED}`);
   return shown.replace(KEYS, MASKED);
 }
 
