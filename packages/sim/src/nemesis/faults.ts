@@ -36,6 +36,8 @@ export type WorkloadAct =
   /** In the API, by a user: a pod of the API, or the mirror of a static one. Null: the pod's own grace; 0: by force. */
   | { kind: 'pod.delete'; name: string; graceSeconds: number | null }
   | { kind: 'pod.meddle'; name: string; what: Meddling }
+  /** A person asks for its restart, or for that of one container: `container` is its place in the pod, -1 for all. */
+  | { kind: 'pod.restart'; name: string; container: number }
   /** A user makes a config map or secret, or gives it another content. */
   | { kind: 'object.put'; object: SimObject }
   | { kind: 'object.remove'; object: Pick<SimObject, 'kind' | 'name'> }
@@ -77,6 +79,7 @@ const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
   'pod.mend',
   'pod.delete',
   'pod.meddle',
+  'pod.restart',
   'object.put',
   'object.remove',
   'history.compact',
@@ -103,6 +106,7 @@ function describeWorkload(f: WorkloadEntry): string {
   if (f.kind === 'object.remove') return `${f.kind} ${f.object.kind} ${f.object.name}`;
   if (!('name' in f) && f.kind !== 'pod.put') return f.kind;
   if (f.kind === 'pod.delete') return `${f.kind} ${f.name} grace ${f.graceSeconds ?? 'of its own'}`;
+  if (f.kind === 'pod.restart') return `${f.kind} ${f.name}${f.container < 0 ? '' : ` container ${f.container}`}`;
   if (f.kind === 'pod.meddle') return `${f.kind} ${f.name} ${f.what}`;
   if (f.kind !== 'pod.put') return `${f.kind} ${f.name}`;
   const { name, rev, fate, restartPolicy, containers, uid } = f.pod;

@@ -13,6 +13,7 @@ import { actorActs } from './acts/actors.ts';
 import { callActs } from './acts/calls.ts';
 import { clusterActs } from './acts/cluster.ts';
 import { machineActs, mendSettings } from './acts/machine.ts';
+import { type AskedRestart, PodRestarts } from './acts/restarts.ts';
 import { RuntimeTrouble } from './acts/runtime.ts';
 import { Windows } from './acts/windows.ts';
 import { HEALTHY, workloadActs } from './acts/workload.ts';
@@ -46,6 +47,8 @@ export interface Nemesis {
   readonly counts: ReadonlyMap<string, number>;
   /** Hits of each named fault of a scenario. */
   readonly byName: ReadonlyMap<string, number>;
+  /** That people asked for. */
+  readonly restarts: readonly AskedRestart[];
   /** Sandboxes that were stopped behind the node's back. */
   readonly disturbed: ReadonlySet<string>;
   /** Whatever runs on this node ends at once, and nobody knows how. */
@@ -85,6 +88,7 @@ class ScheduledNemesis implements Nemesis {
   readonly #active: ActiveFaults;
   readonly #delays: Delays;
   readonly #runtime: RuntimeTrouble;
+  readonly #restarts: PodRestarts;
   readonly #acts: Acts<FaultSpecKind>;
   readonly #work: ReturnType<typeof workloadActs>;
   #waiting: { fault: Fault; steps: number }[] = [];
@@ -105,7 +109,8 @@ class ScheduledNemesis implements Nemesis {
       ...actorActs(stage),
       ...machineActs(stage, (node) => this.halt(node)),
     };
-    this.#work = workloadActs(stage);
+    this.#restarts = new PodRestarts(clock);
+    this.#work = workloadActs(stage, this.#restarts);
     this.#intercept();
   }
 
@@ -114,6 +119,9 @@ class ScheduledNemesis implements Nemesis {
   }
   get byName(): ReadonlyMap<string, number> {
     return this.#active.byName;
+  }
+  get restarts(): readonly AskedRestart[] {
+    return this.#restarts.all;
   }
   get disturbed(): ReadonlySet<string> {
     return this.#runtime.disturbed;

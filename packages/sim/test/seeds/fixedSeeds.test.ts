@@ -1,7 +1,10 @@
 /** Seeds that once found a fault, each with what it was; and some that never did. */
+import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { expect, vi } from 'vitest';
 import { inTurn } from '../../../../test/rotation.ts';
 import { drawSchedule, type Fault, runSim } from '../../src/index.ts';
+import type { Scene } from '../../src/invariants/checker.ts';
+import { askedRestartsHappen } from '../../src/invariants/pods/restartInvariants.ts';
 import type { SimPod } from '../../src/nemesis/workload/subjects.ts';
 
 /** Real time, on a machine that is busy with other tests. */
@@ -256,5 +259,23 @@ for (const seed of [91500078, 91500151, 91500178])
 // Found at 4ebe5af7: each Secret took 15 s where the API server never ends a stream of initial events, so a pull had no keys.
 it('seed 52150039: a pull secret is known at once whatever the server makes of streams', () =>
   passes({ seed: 52150039, minutes: 1, pods: 8 }));
+// Never failed: it has eight restarts by hand, of which six end containers that run.
+it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
+  const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });
+  expect({ violation: r.violation, asked: r.faults.get('pod.restart') }).toEqual({ violation: null, asked: 8 });
+});
+it('a restart by hand that is forgotten is told, and none of a daemon that ended before it', async () => {
+  const containers = [{ id: 'c1', name: 'main', state: 'CONTAINER_RUNNING' }];
+  const node = (boots: number) => ({ name: 'n1', boots, runtime: { hollow: { dump: () => ({ containers }) } } });
+  const restarts = [{ node: 'n1', uid: 'u1', boot: 1, askedMs: 900, answeredMs: 1_000, ends: ['c1'] }];
+  const at = (minutes: number, boots = 1) => {
+    const scene = { node: node(boots), monoMs: minutes * 60_000, nemesis: { restarts } } as unknown as Scene;
+    return askedRestartsHappen().beat?.(scene, {} as ActorState);
+  };
+  expect([at(9), at(11, 2)]).toEqual([undefined, undefined]);
+  expect(at(11)).toBe('n1: main of pod u1 was to restart at 1000 ms, and its instance c1 still runs');
+  containers[0] = { id: 'c2', name: 'main', state: 'CONTAINER_RUNNING' };
+  expect(at(11)).toBeUndefined();
+});
 
 it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));

@@ -11,7 +11,7 @@ import { CRI_ANNOTATIONS } from '@actorlet/kubelet/machines/wire/cri.ts';
 import type { HollowContainerDump, HollowDump } from '@actorlet/runtimes/src/hollow/index.ts';
 import { manifestName } from '../../steady.ts';
 import { type Checker, isEvicted, type Scene, targetOf } from '../checker.ts';
-import { isRestartedWholly } from './restartInvariants.ts';
+import { isAskedFor, isRestartedWholly } from './restartInvariants.ts';
 
 const GRACE = 'io.kubernetes.pod.terminationGracePeriod';
 /** Starts of one container of one pod that the back-off allows in a window: 0, 10, 20 s and so on, with room for what others cause. */
@@ -198,6 +198,8 @@ export function crashLoopsAreSlow(): Checker {
         // A sandbox that somebody stopped is replaced, and with it everything in it: no crash.
         if (dump.sandboxes.some((b) => b.uid === c.podUid && s.nemesis.disturbed.has(b.id))) continue;
         const key = `${s.node.name} ${c.podUid} ${c.name}`;
+        // Its back-off ended with that.
+        if (isAskedFor(s, c.podUid, starts.get(key)?.at(-1) ?? s.monoMs)) starts.delete(key);
         const recent = [...(starts.get(key) ?? []).filter((at) => at > s.monoMs - STARTS_WINDOW_MS), s.monoMs];
         starts.set(key, recent);
         if (recent.length > STARTS_MAX)

@@ -8,7 +8,7 @@ import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts
 import type { HollowContainerDump } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import { RESTARTS_ALL } from '../../nemesis/draws/node/restarts.ts';
-import { type Checker, targetOf } from '../checker.ts';
+import { type Checker, type Scene, targetOf } from '../checker.ts';
 
 /** In words of its own: the node's are what is held against it. */
 function startsAgain(container: Container, pod: Pod, exitCode: number): boolean {
@@ -48,6 +48,35 @@ export function endsAreHeeded(): Checker {
       return startsAgain(container, pod, newest.exitCode)
         ? undefined
         : `${s.node.name}: ${name} of pod ${uid} ended with ${newest.exitCode}, after which it is to stay so, and is made anew`;
+    },
+  };
+}
+
+/** A person asked for the restart of this pod when, or after, a container of it was made. */
+export function isAskedFor({ node, nemesis }: Scene, uid: string, madeMs: number): boolean {
+  return nemesis.restarts.some((one) => one.node === node.name && one.uid === uid && one.answeredMs >= madeMs);
+}
+
+/** Faults may hold it up; none lasts that long. */
+const ASKED_MS_MAX = 10 * 60_000;
+
+/** What a person was told to restart ends, unless the daemon that said so ends before it. */
+export function askedRestartsHappen(): Checker {
+  const fulfilled = new Set<object>();
+  return {
+    name: 'asked-restarts-happen',
+    beat(s) {
+      const late = s.nemesis.restarts.filter(
+        (one) => !fulfilled.has(one) && one.node === s.node.name && one.boot === s.node.boots && s.monoMs > one.answeredMs + ASKED_MS_MAX,
+      );
+      const dump = late.length === 0 ? null : s.node.runtime.hollow.dump();
+      for (const one of late) {
+        const left = dump?.containers.find((c) => c.state === 'CONTAINER_RUNNING' && one.ends.includes(c.id));
+        if (left !== undefined)
+          return `${s.node.name}: ${left.name} of pod ${one.uid} was to restart at ${one.answeredMs} ms, and its instance ${left.id} still runs`;
+        fulfilled.add(one);
+      }
+      return undefined;
     },
   };
 }

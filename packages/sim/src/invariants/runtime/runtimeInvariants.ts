@@ -3,7 +3,7 @@ import type { HollowContainerDump, HollowDump, HollowSandboxDump } from '@actorl
 import { ROOT_DIR } from '@actorlet/world/src/paths.ts';
 import { manifestName } from '../../steady.ts';
 import { type Checker, isEvicted, type Scene, targetOf } from '../checker.ts';
-import { isRestartedWholly } from '../pods/restartInvariants.ts';
+import { isAskedFor, isRestartedWholly } from '../pods/restartInvariants.ts';
 
 /** Longest time in which a node may still act on what was true before a change: missed hints, late effects, a slow disk. */
 const SLACK_MS = 60_000;
@@ -153,6 +153,7 @@ export function healthyIsLeftAlone(): Checker {
     if (same.some((b) => s.nemesis.disturbed.has(b.id)) || same.filter((b) => b.ready).length > 1) return true;
     if (isEvicted(s.node, box.uid)) return true;
     if (isRestartedWholly(s.node, box.uid)) return true;
+    if (isAskedFor(s, box.uid, madeAt.get(`${s.node.name} ${c.id}`) ?? 0)) return true;
     const wanted = s.operator.wanted.get(manifestName(box.name, s.node));
     if (wanted === undefined || wanted.broken || wanted.pod.restartPolicy !== 'Always') return true;
     const current = wanted.pod.uid === undefined ? podOf.get(box.uid)?.rev === String(wanted.pod.rev) : box.uid === wanted.pod.uid;

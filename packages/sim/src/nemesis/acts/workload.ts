@@ -4,6 +4,7 @@ import { ask } from '../attack/ask.ts';
 import type { WorkloadAct, WorkloadEntry } from '../faults.ts';
 import type { Operator } from '../workload/operator.ts';
 import { NOTHING_TO_DO, type Stage } from './act.ts';
+import type { PodRestarts } from './restarts.ts';
 
 type Kind = WorkloadAct['kind'];
 type EntryOf<K extends Kind> = Extract<WorkloadEntry, { kind: K }>;
@@ -16,8 +17,12 @@ type Works = { readonly [K in Kind]: (f: EntryOf<K>, place: Place) => string };
 
 export const HEALTHY: SimNode['probed'] = () => ({ kind: 'healthy', afterMs: 1 });
 
-export function workloadActs(stage: Stage): (f: WorkloadEntry, place: Place) => string {
-  const works: Works = { ...operatorWorks(stage), ...nodeWorks(stage) };
+export function workloadActs(stage: Stage, restarts: PodRestarts): (f: WorkloadEntry, place: Place) => string {
+  const works: Works = {
+    ...operatorWorks(stage),
+    ...nodeWorks(stage),
+    'pod.restart': (f, { node }) => done(restarts.ask(f, node)),
+  };
   return (f, place) => {
     // The compiler does not see that the act of this kind takes an entry of this kind.
     const work = works[f.kind] as (f: WorkloadEntry, place: Place) => string;
