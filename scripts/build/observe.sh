@@ -1,7 +1,7 @@
 #!/bin/sh
 # npm run build:observe [-- FOLDER [--as-built]]: builds what `actorlet observe` is shipped as into FOLDER (default dist/observe):
 #   actorlet/    one folder that runs on a node as it is: programs, Node.js, and the libraries of Node.js for nodes that lack them
-#   rootfs/      the root of the container image: that folder, the libraries in their places, links into the node's root at /host
+#   rootfs/      the root of the container image: that folder, the libraries in their places
 #   image.tar    the image as an archive: ctr -n k8s.io images import, docker load, skopeo copy docker-archive:
 # --as-built takes dist/ as it is, for tests. IMAGE names the image. Needs no root, no registry, no network. See docs/observe.md.
 set -eu
@@ -70,40 +70,44 @@ process.execve(process.execPath, [process.execPath, ...flags, '/actorlet/dist/$n
 END
   chmod 755 "$root/usr/bin/$name"
 done
-# In the DaemonSet the program sees the node as a process of it does: below its root, from a copy of the folder that is mounted there.
+# In a pod the program sees the node as a process of it does: below its root.
 cat >"$root/usr/bin/actorlet-on-node" <<END
 #!/actorlet/node_modules/node-linux-$cpu/bin/node --disable-warning=ExperimentalWarning
-// actorlet-on-node copy FOLDER; actorlet-on-node run ROOT FOLDER WORDS...: FOLDER is below ROOT.
+// actorlet-on-node copy FOLDER: the programs, for a later run.
+// actorlet-on-node run ROOT FOLDER WORDS...: actorlet with another root; FOLDER is below it.
+// actorlet-on-node debug ROOT WORDS...: the same without a copy, in a privileged container (kubectl debug node --profile=sysadmin).
 const { cpSync, rmSync } = require('node:fs');
-const [how, place, folder, ...words] = process.argv.slice(2);
-if (how === 'copy') {
-  rmSync(place, { recursive: true, force: true });
-  cpSync('/actorlet', place, { recursive: true, verbatimSymlinks: true });
-} else if (how === 'run' && words.length > 0) {
-  const koffi = require('/actorlet/node_modules/koffi');
-  if (koffi.load('libc.so.6').func('int chroot(const char *path)')(place) !== 0) {
-    console.error('actorlet-on-node: ' + place + ' cannot become the root: it is no folder, or the capability SYS_CHROOT is missing');
-    process.exit(1);
-  }
+const [how, place, ...rest] = process.argv.slice(2);
+const end = (what) => {
+  console.error('actorlet-on-node: ' + what);
+  process.exit(1);
+};
+const libc = () => require('/actorlet/node_modules/koffi').load('libc.so.6');
+function run(root, folder, words) {
+  if (libc().func('int chroot(const char *path)')(root) !== 0) end(root + ' cannot become the root: it is no folder, or the capability SYS_CHROOT is missing');
   process.chdir('/');
   const program = [folder + '/runtime/lib/$loader', '--library-path', folder + '/runtime/lib', folder + '/node_modules/node-linux-$cpu/bin/node'];
   const flags = '--disable-sigusr1 $v8_flags --disable-warning=ExperimentalWarning'.split(' ');
   const env = { ...process.env, PATH: '/usr/sbin:/usr/bin:/sbin:/bin', ACTORLET_EXEC_PATH: folder + '/runtime/node' };
   process.execve(program[0], [...program, ...flags, folder + '/dist/actorlet.mjs', ...words], env);
-} else {
-  console.error('actorlet-on-node: copy FOLDER, or run ROOT FOLDER WORDS...');
-  process.exit(1);
 }
+/** The root of this container over a folder of the node, in the mounts of this container alone: nothing goes back to the node. */
+function debug(root, words) {
+  const mount = libc().func('int mount(const char *from, const char *to, const char *type, ulong flags, const void *data)');
+  const [BIND, REC, SLAVE] = [4096, 16384, 1 << 19];
+  if (mount('', root, '', REC | SLAVE, null) !== 0 || mount('/', root + '/var/tmp', '', BIND, null) !== 0)
+    end(root + ' cannot be changed for this container alone: it needs --profile=sysadmin');
+  run(root, '/var/tmp/actorlet', [...words, '--observe-dir=/var/tmp/var/lib/actorlet-observe']);
+}
+if (how === 'copy') {
+  rmSync(place, { recursive: true, force: true });
+  cpSync('/actorlet', place, { recursive: true, verbatimSymlinks: true });
+} else if (how === 'run' && rest.length > 1) run(place, rest[0], rest.slice(1));
+else if (how === 'debug' && rest.length > 0) debug(place, rest);
+else end('copy FOLDER, run ROOT FOLDER WORDS..., or debug ROOT WORDS...');
 END
 chmod 755 "$root/usr/bin/actorlet-on-node"
 echo 'root:x:0:0:root:/:/' >"$root/etc/passwd"
-# Paths of the node under their own names, where its root is at /host (kubectl debug node). A volume at such a path takes the link's place.
-for path in etc/kubernetes etc/rancher etc/os-release etc/machine-id var/lib/kubelet var/lib/rancher var/lib/containers var/log/pods var/log/containers run/containerd run/crio run/k3s; do
-  mkdir -p "$root/$(dirname "$path")"
-  ln -s "/host/$path" "$root/$path"
-done
-ln -s /run "$root/var/run"
-
 # An archive of one layer, the same for the same sources.
 work=$(mktemp -d "${TMPDIR:-/tmp}/actorlet-observe.XXXXXX")
 trap 'rm -rf "$work"' EXIT

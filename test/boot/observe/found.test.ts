@@ -195,6 +195,34 @@ describe('another start of the kubelet', () => {
   });
 });
 
+test('a kubelet that has just started and does not answer yet is judged when it does', async () => {
+  using node = new FakeNode();
+  node.start(812, kubelet(WORDS));
+  const plain = await findKubelet(node.options());
+  const config = { ...plain.loaded.config, tlsCertFile: '/pki/kubelet.crt' };
+  const answers = { version: 'v1.36.2', noVersion: '', config, configFrom: '', unknownFields: [] };
+  const before = { ...plain, running: answers, loaded: { ...plain.loaded, config } };
+  const nowMs = plain.process.startedMs + 2_000;
+  const process = { ...plain.process, startTicks: '1' };
+  const found = [
+    { ...plain, process, running: { ...answers, version: null, config: null } },
+    { ...before, process },
+  ];
+  const changes: KubeletChange[] = [];
+  const turns: (() => void)[] = [];
+  const clock = { ...node.options().clock, wallMs: () => nowMs, setTimeout: (fn: () => void) => turns.push(fn), clearTimeout: () => {} };
+  const first = { ...before, process: { ...plain.process, startTicks: '0' } };
+  using _ = watchKubelet({
+    ...{ found: first, proc: node.proc, clock, find: () => Promise.resolve(found.shift() ?? before) },
+    onChange: (change) => void changes.push(change),
+  });
+  for (let turn = 0; turn < 2; turn++) {
+    turns.at(turn)?.();
+    await expect.poll(() => turns.length).toBe(turn + 2);
+  }
+  expect(changes.map(({ kind }) => kind)).toEqual(['ended', 'restarted']);
+});
+
 test('the words behind observe are read, and all that is wrong is said', () => {
   const read = observeArguments(['observe', '--kubelet-pid=7', '--host-root', '/host/', '--show-kubelet', '-o', 'json', '--v=2'], {
     cwd: '/',

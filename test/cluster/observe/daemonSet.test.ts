@@ -1,6 +1,6 @@
 /** The image, the DaemonSet and `kubectl debug` of packaging/observe, on a real API server with the reference kubelet. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -81,6 +81,17 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
     const lines = readFileSync(file, 'utf8').split('\n');
     return lines.map((line) => /^\S+ std\S+ F (.*)$/.exec(line)?.[1] ?? '').join('\n');
   }
+  let execs = 0;
+  /** As kubectl exec does it. */
+  function asked({ status }: Pod, ...words: string[]): string {
+    const id = status.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? '';
+    execs += 1;
+    try {
+      return cluster.lab.ctr('tasks', 'exec', '--exec-id', `ask-${execs}`, id, '/usr/bin/actorctl', ...words);
+    } catch (error) {
+      return String(error);
+    }
+  }
   const exited = (pod: Pod): boolean =>
     pod.status.containerStatuses?.some((c) => c.state?.terminated !== undefined || c.lastState?.terminated !== undefined) === true;
 
@@ -106,17 +117,7 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
       containers: [{ name: 'main', image: 'busybox', imagePullPolicy: 'Never', command: ['sleep', '3600'] }],
     });
     await cluster.ready('seen');
-    let execs = 0;
-    // As kubectl exec does it.
-    const ask = (...words: string[]): string => {
-      const id = pod.status.containerStatuses?.[0]?.containerID?.replace('containerd://', '') ?? '';
-      execs += 1;
-      try {
-        return cluster.lab.ctr('tasks', 'exec', '--exec-id', `ask-${execs}`, id, '/usr/bin/actorctl', ...words);
-      } catch (error) {
-        return String(error);
-      }
-    };
+    const ask = (...words: string[]): string => asked(pod, ...words);
     await cluster.daemon.wait('the observer shows the pod', () => /seen.*Running/.test(ask('pods')), LONG);
     expect(ask('why', 'seen')).toMatch(/main: running for \d+s, 0 restarts/);
     expect(ask('ui')).toMatch(/^http:\/\/127\.0\.0\.1:10260\/#token=\S+/);
@@ -131,13 +132,20 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
     await cluster.kubectl('delete', 'daemonset', '-n', NAMESPACE, 'actorlet-observe');
   }, 240_000);
 
-  test('kubectl debug finds it below /host, with the credentials of the kubelet', async () => {
-    const words = ['observe', '--show-kubelet', '-o', 'json', '--kubelet-credentials', `--kubelet-pid=${kubelet.pid ?? 0}`];
-    await cluster.kubectl('debug', `node/${NODE_NAME}`, '--profile=sysadmin', `--image=${IMAGE}`, '--', '/usr/bin/actorlet', ...words);
-    const pod = await podOf('default', 'the debugger has ended', exited);
-    const found = JSON.parse(said(pod)) as { remarks: string[] };
-    expect(found).toMatchObject({ credentials: 'kubelet', nodeName: NODE_NAME, hostRoot: '/host' });
-    expect(found.remarks.join('\n')).not.toContain('cannot be read: ENOENT');
+  test('kubectl debug observes it with the credentials of the kubelet, and leaves nothing on the node', async () => {
+    const words = ['/usr/bin/actorlet-on-node', 'debug', '/host', 'observe', '--kubelet-credentials'];
+    const before = readdirSync('/var/tmp');
+    await cluster.kubectl('debug', `node/${NODE_NAME}`, '--profile=sysadmin', `--image=${IMAGE}`, '--', ...words);
+    const pod = await podOf(
+      'default',
+      'the observer runs',
+      (p) => p.metadata.name.startsWith('node-debugger') && p.status.containerStatuses?.some((c) => c.ready) === true,
+    );
+    const ask = (): string => asked(pod, '--socket', '/var/lib/actorlet-observe/actorlet.sock', 'pods');
+    await cluster.daemon.wait('the observer shows the pod', () => /node-debugger.*Running/.test(ask()), LONG);
+    expect(said(pod)).toContain('credentials: those of the kubelet');
+    expect(said(pod)).not.toMatch(/FailedMount|cannot see/);
     await cluster.kubectl('delete', 'pod', pod.metadata.name);
+    expect(readdirSync('/var/tmp')).toEqual(before);
   }, 180_000);
 });

@@ -45,6 +45,8 @@ export interface FoundKubelet {
   given: ReadonlyMap<string, GivenFlag>;
   /** By its files and flags, and by its running configuration where that is known; the observer's flags over all. */
   loaded: LoadedConfig;
+  /** The same by its files and flags alone. */
+  files: LoadedConfig;
   nodeName: { value: string; from: string };
   access: Access;
   /** Null: there is nobody to ask. */
@@ -93,8 +95,21 @@ export async function findKubelet(o: FindOptions): Promise<FoundKubelet> {
     ...(running === null ? [] : remarksOf(running)),
     ...(await unseen(files, view)),
   ];
-  const loaded = withOwn({ ...files, config: running?.config ?? files.config }, { own: o.own, nodeName: nodeName.value });
-  return { process, view, flagsFrom: from, given, loaded, nodeName, access, running, differences, remarks: said };
+  const over = { own: o.own, nodeName: nodeName.value };
+  const loaded = withOwn({ ...files, config: running?.config ?? files.config }, over);
+  return {
+    process,
+    view,
+    flagsFrom: from,
+    given,
+    loaded,
+    files: withOwn(files, over),
+    nodeName,
+    access,
+    running,
+    differences,
+    remarks: said,
+  };
 }
 
 async function chooseProcess(proc: string, pid: number | null): Promise<KubeletProcess> {

@@ -27,6 +27,8 @@ export interface WatchOptions {
 
 /** One small file each time. */
 const LOOK_MS = 2_000;
+/** So long a kubelet that has just started may not answer yet: before, what it runs with is not known. */
+const ANSWERS_MS = 60_000;
 
 export function watchKubelet(o: WatchOptions): Disposable {
   const proc = o.proc ?? '/proc';
@@ -50,6 +52,8 @@ export function watchKubelet(o: WatchOptions): Disposable {
       return;
     }
     if (over) return;
+    const starts = o.clock.wallMs() - found.process.startedMs < ANSWERS_MS;
+    if (starts && knows(current) && !knows(found)) return;
     const what = changesOf(current, found);
     [current, running, said] = [found, true, ''];
     const { pid } = found.process;
@@ -68,15 +72,20 @@ export function watchKubelet(o: WatchOptions): Disposable {
   };
 }
 
+/** Whether it has said with which configuration it runs. */
+function knows({ running }: FoundKubelet): boolean {
+  return running !== null && running.config !== null;
+}
+
 /** Names of flags and fields with another value, the node's name and the version. */
 function changesOf(before: FoundKubelet, after: FoundKubelet): string[] {
+  // One that no longer says what it runs with is compared by files and flags.
+  const [a, b] = knows(before) === knows(after) ? [before.loaded, after.loaded] : [before.files, after.files];
+  const [versionBefore, versionAfter] = [before.running?.version ?? null, after.running?.version ?? null];
   return [
     ...(before.nodeName.value === after.nodeName.value ? [] : ['node name']),
-    ...[
-      ...differing(before.loaded.flags, after.loaded.flags),
-      ...differing(toV1beta1(before.loaded.config), toV1beta1(after.loaded.config)),
-    ].sort(),
-    ...(before.running?.version === after.running?.version ? [] : ['version']),
+    ...[...differing(a.flags, b.flags), ...differing(toV1beta1(a.config), toV1beta1(b.config))].sort(),
+    ...(versionBefore === null || versionAfter === null || versionBefore === versionAfter ? [] : ['version']),
   ];
 }
 
