@@ -36,6 +36,10 @@ const note = (agent: Agent, name: string, value: number): void => {
   figures?.set(name, [...(figures.get(name) ?? []), value]);
 };
 
+/** When the last pod of an agent came so far. */
+const last = (pods: readonly PodHistory[], { name }: Agent, what: 'readyMs' | 'goneMs'): number =>
+  Math.max(...pods.filter((p) => p.name.endsWith(`-${name}`)).map((p) => p[what] ?? Number.NaN));
+
 /** What each process took of its processors in `act`, by threads, under this name. */
 async function measured(phase: string, act: () => Promise<unknown>): Promise<void> {
   const before = all.map(({ daemon }) => threadsOf(daemon.pid ?? 0));
@@ -61,14 +65,20 @@ try {
       const peaks = all.map(({ daemon }) => residentPeak(daemon.pid ?? 0));
       let made: PodHistory[] = [];
       await measured(`${burst} start`, async () => {
+        const from = performance.now();
         made = await beside.make(`${burst[0]}${turn}`, podCount);
+        for (const agent of all) note(agent, `${burst} readyMs`, last(made, agent, 'readyMs') - from);
       });
       if (restSeconds > 0 && burst === 'first') {
         await sleep(RESTED_MS);
         await measured('rest', () => sleep(restSeconds * 1000));
         for (const agent of all) note(agent, 'rest residentMiB', (stat(agent.daemon.pid ?? 0)?.rssBytes ?? 0) / 2 ** 20);
       }
-      await measured(`${burst} end`, () => beside.remove(made));
+      await measured(`${burst} end`, async () => {
+        const from = performance.now();
+        await beside.remove(made);
+        for (const agent of all) note(agent, `${burst} goneMs`, last(made, agent, 'goneMs') - from);
+      });
       for (const [i, agent] of all.entries()) note(agent, `${burst} peakMiB`, peaks[i]?.() ?? 0);
     }
     for (const { daemon } of all) await daemon.end('SIGTERM');
