@@ -18,6 +18,7 @@ import { podsApiSpec } from './edge/podsApi.ts';
 import { readOnlyServerSpec } from './edge/readOnly.ts';
 import { checkpointSpec } from './foundation/checkpoint.ts';
 import { injectorSpec } from './foundation/injector/injector.ts';
+import { observerSpec } from './foundation/observer.ts';
 import { telemetrySpec } from './foundation/telemetry.ts';
 import { podManagerSpec } from './pods/manager/podManager.ts';
 import { configSpec } from './pods/podConfig/podConfig.ts';
@@ -73,6 +74,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
         checkpointSpec(o.checkpoint),
         telemetrySpec({ cluster: o.api !== null }),
         ...(o.injector === null ? [] : [injectorSpec(o.injector)]),
+        ...(o.observes ? [observerSpec()] : []),
       ]),
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },

@@ -6,6 +6,9 @@ import { CRI, PORTS } from '../../../src/boot/observe/border/table.ts';
 import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { type StatusEntry, statusesView } from '../../../src/machines/pods/status/messages.ts';
+import type { Moment } from '../../../src/machines/shown/moment/moment.ts';
+import { whyOf } from '../../../src/machines/shown/why/whyOf.ts';
+import { findActor } from '../../../src/machines/supervision/actorState.ts';
 import type { CriMethod } from '../../../src/machines/wire/cri.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 import { MANIFESTS, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../../integration/virtualNode.ts';
@@ -23,6 +26,8 @@ export interface Beside extends AsyncDisposable {
   /** What changed something outside of the observer's own folder. */
   acts: string[];
   lines: LogLine[];
+  /** As `actorctl why` prints it. */
+  why(query: string): string;
   status(name: string): StatusEntry['status'] | undefined;
 }
 
@@ -76,6 +81,7 @@ export async function beside(o: BesideOptions = {}): Promise<Beside> {
   await h.until('the observer is up', () => up);
   return {
     ...{ h, node: made, ports, expectations, acts, lines },
+    why: (query) => whyOf(momentOf(made, h), query).lines.join('\n'),
     status(name) {
       const { registry } = made.tree;
       const record = [...(registry.read(podsView)?.value.records.values() ?? [])].find((r) => r.pod.metadata.name === name);
@@ -87,6 +93,19 @@ export async function beside(o: BesideOptions = {}): Promise<Beside> {
       await h.advance(30_000);
       await h[Symbol.asyncDispose]();
     },
+  };
+}
+
+function momentOf({ tree, facts }: Node, h: VirtualNode): Moment {
+  const state = () => tree.state();
+  return {
+    ...{ nowMs: h.time.clock.wallMs(), monoMs: h.time.clock.monoMs(), name: facts.nodeName, version: '', faultsAtWork: null },
+    read: (key) => tree.registry.read(key)?.value,
+    state,
+    stateAt: (path) => findActor(state(), path),
+    chart: () => null,
+    timeline: () => undefined,
+    recorder: () => ({ entries: [], overwritten: 0 }),
   };
 }
 

@@ -22,6 +22,13 @@ function inApi({ h }: Beside, name: string): Pod | undefined {
   const got = h.kube.handle({ verb: 'GET', path: `${PODS}/${name}` });
   return got.ok ? (got.body as Pod) : undefined;
 }
+async function stopTheKubelet({ h }: Beside): Promise<void> {
+  let stopped = false;
+  void h.node.stop().then(() => {
+    stopped = true;
+  });
+  await h.until('the kubelet has ended', () => stopped);
+}
 type Status = Pod['status'] | undefined;
 const isReady = (status: Status) => status?.conditions?.find((c) => c.type === 'Ready')?.status === 'True';
 /** What both must agree on: all but the times. */
@@ -104,15 +111,58 @@ describe('beside a kubelet that does something else', () => {
   it('names what a kubelet that is dead has not done', async () => {
     await using b = await beside();
     await b.h.advance(30_000);
-    let stopped = false;
-    void b.h.node.stop().then(() => {
-      stopped = true;
-    });
-    await b.h.until('the kubelet has ended', () => stopped);
+    await stopTheKubelet(b);
     create(b, 'web');
     await b.h.until('the lease is missed', () => disagreedAt(b).includes('missing Lease '), 120_000);
     await b.h.until('the folder of the pod is missed', () => disagreedAt(b).includes('missing Folder default/web'), 120_000);
     expect(b.acts).toEqual([]);
+    expect(b.why('web')).toMatch(/Kubelet\n {2}the kubelet has not made the folder of the pod for \d+s/);
+    expect(b.why('node')).toMatch(/the kubelet has not renewed the lease of the node for \d+/);
+  });
+
+  it('names a container that no pod has, until it is gone', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'web');
+    await h.until('Ready for the observer', () => isReady(b.status('web')));
+    await stopTheKubelet(b);
+    const cri = h.runtime.connect();
+    const once = { timeoutMs: null, signal: new AbortController().signal };
+    const [sandbox] = (await cri.call('ListPodSandbox', {}, once)).items;
+    const labels = { ...sandbox?.labels, 'io.kubernetes.container.name': 'miner' };
+    const { containerId } = await cri.call(
+      'CreateContainer',
+      {
+        podSandboxId: sandbox?.id ?? '',
+        config: { metadata: { name: 'miner', attempt: 0 }, image: { image: 'busybox:1' }, labels },
+        sandboxConfig: { metadata: sandbox?.metadata ?? { name: '', uid: '', namespace: '', attempt: 0 } },
+      },
+      once,
+    );
+    await cri.call('StartContainer', { containerId }, once);
+    await h.until('it is named', () => disagreedAt(b).includes('unexpected StartContainer default/web'), 40_000);
+    await h.advance(1_000);
+    expect(b.why('web')).toMatch(/container miner \(\S+\) runs, and this tree knows no container miner in it/);
+    await cri.call('StopContainer', { containerId, timeout: 0 }, once);
+    const stands = () => unknown(b).some((d) => d.sort === 'unexpected' && d.settledMs === null);
+    await h.until('it is settled', () => !stands(), 60_000);
+  });
+
+  it('names a readiness that is not so', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'web');
+    await h.until('Ready for both', () => isReady(b.status('web')) && isReady(inApi(b, 'web')?.status));
+    await stopTheKubelet(b);
+    const conditions = [{ type: 'Ready', status: 'False', reason: 'Wrong' }];
+    h.kube.handle({ verb: 'PATCH', path: `${PODS}/web/status`, patchType: 'strategic', body: { status: { conditions } } });
+    const found = () => unknown(b).find((d) => d.kind === 'PodStatus' && d.pod === 'default/web');
+    await h.until('it is named', () => found() !== undefined, 30_000);
+    expect(found()).toMatchObject({
+      sort: 'differs',
+      rule: 'pod lifecycle 7.5',
+      came: expect.stringContaining('conditions[Ready].status is False, not True'),
+    });
   });
 });
 

@@ -4,7 +4,9 @@
  */
 import type { NodeConfig } from '../../../machines/config/config.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
+import type { UnexpectedAct } from '../../../machines/shown/observer/ledger.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
+import type { Observer } from '../../../ports/machine/observer.ts';
 import type { Clock, Ports } from '../../../ports/ports.ts';
 import { KubeBorder } from './api/kube.ts';
 import { FileBorder } from './disk/files.ts';
@@ -57,7 +59,12 @@ export function observedPorts(outside: Ports, { config, stateDir }: ObservedOpti
     if (row === 'absent' || row === undefined) continue;
     ports[name] = fenced(name, port, { row: row as Readonly<Record<string, Verdict>>, replaced: replaced[name] ?? {} });
   }
-  ports.observer = { ledger: () => expectations.ledger() };
+  ports.observer = {
+    ledger: () => expectations.ledger(),
+    watch: (changed: () => void) => expectations.watch(changed),
+    pods: (names: ReadonlyMap<string, string>) => expectations.pods(names),
+    unexpected: (acts: readonly UnexpectedAct[]) => expectations.unexpected(acts),
+  } satisfies Observer;
   return { ports: ports as unknown as Ports, expectations };
 }
 

@@ -1,5 +1,5 @@
 /** What the kubelet is expected to do, until the world shows it; and each act that did not come in time. */
-import type { Disagreement, ExpectedAct, ExpectedKind, ObserverLedger } from '../../../machines/shown/observer/ledger.ts';
+import type { Disagreement, ExpectedAct, ExpectedKind, ObserverLedger, UnexpectedAct } from '../../../machines/shown/observer/ledger.ts';
 import { EXPECTED_KINDS } from '../../../machines/shown/observer/ledger.ts';
 import type { Clock, Metrics } from '../../../ports/ports.ts';
 import { KIND_FACTS, knownDifference } from './kinds.ts';
@@ -59,6 +59,9 @@ export class Expectations {
   readonly #knownCounts = new Map<ExpectedKind, number>();
   #disagreements: Disagreement[] = [];
   readonly #known = new Set<string>();
+  readonly #unexpected = new Map<string, Disagreement>();
+  readonly #watchers = new Set<() => void>();
+  #names: ReadonlyMap<string, string> = new Map();
   #ids = 0;
   #dropped = 0;
   #timer: unknown;
@@ -84,7 +87,7 @@ export class Expectations {
     };
     return {
       came: once(() => this.#came(open)),
-      unanswered: once(() => undefined),
+      unanswered: once(() => this.#judgeOne(open)),
       withdrawn: once(() => {
         if (open.waiting === 0) this.#end(open);
       }),
@@ -116,14 +119,28 @@ export class Expectations {
     this.#agreed.set(kind, (this.#agreed.get(kind) ?? 0) + 1);
   }
 
-  /** An act that nobody expected. */
-  unexpected(of: Pick<Disagreement, 'kind' | 'pod' | 'uid' | 'expected' | 'came'>): Disagreement {
-    return this.#disagree({ ...of, sort: 'unexpected', sinceMs: this.#clock.wallMs() });
+  /** All that nobody expected, as it stands now. */
+  unexpected(acts: readonly UnexpectedAct[]): void {
+    const now = new Map(acts.map((act) => [JSON.stringify(act), act]));
+    for (const [key, disagreement] of this.#unexpected) {
+      if (now.has(key)) continue;
+      this.#settle(disagreement);
+      this.#unexpected.delete(key);
+    }
+    for (const [key, act] of now) {
+      if (this.#unexpected.has(key) || this.#unexpected.size >= DISAGREEMENTS_MAX) continue;
+      this.#unexpected.set(key, this.#disagree({ ...act, sort: 'unexpected', sinceMs: this.#clock.wallMs() }));
+    }
   }
 
-  /** What was unexpected is as it should be now. */
-  settle(disagreement: Disagreement): void {
-    disagreement.settledMs ??= this.#clock.wallMs();
+  pods(names: ReadonlyMap<string, string>): void {
+    this.#names = names;
+    for (const d of this.#disagreements) d.pod = this.#named(d);
+  }
+
+  watch(changed: () => void): Disposable {
+    this.#watchers.add(changed);
+    return { [Symbol.dispose]: () => void this.#watchers.delete(changed) };
   }
 
   ledger(): ObserverLedger {
@@ -135,7 +152,13 @@ export class Expectations {
     }));
     return {
       sinceMs: this.#sinceMs,
-      expected: [...this.#open.values()].map(({ kind, pod, uid, what, sinceMs }) => ({ kind, pod, uid, what, sinceMs })),
+      expected: [...this.#open.values()].map(({ kind, pod, uid, what, sinceMs }) => ({
+        kind,
+        pod: this.#named({ pod, uid }),
+        uid,
+        what,
+        sinceMs,
+      })),
       disagreements: this.#disagreements.map((d) => ({ ...d })),
       counts: counts.filter(({ agreed, disagreed, known }) => agreed + disagreed + known > 0),
       dropped: this.#dropped,
@@ -167,6 +190,19 @@ export class Expectations {
     this.#open.clear();
   }
 
+  #named({ pod, uid }: { pod: string; uid: string }): string {
+    return pod === '' ? (this.#names.get(uid) ?? '') : pod;
+  }
+
+  #settle(disagreement: Disagreement): void {
+    disagreement.settledMs ??= this.#clock.wallMs();
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const changed of this.#watchers) changed();
+  }
+
   #begin(key: string, { kind, pod, uid, what, boundMs }: Wanted): Open {
     const open: Open = {
       ...{ key, kind, pod, uid, what },
@@ -183,6 +219,7 @@ export class Expectations {
       if (oldest !== undefined) this.#open.delete(oldest.key);
     }
     this.#open.set(key, open);
+    this.#changed();
     this.#arm();
     return open;
   }
@@ -193,16 +230,25 @@ export class Expectations {
   }
 
   #end(open: Open): void {
-    if (open.late !== null) this.settle(open.late);
+    if (open.late !== null) this.#settle(open.late);
     if (this.#open.get(open.key) === open) this.#open.delete(open.key);
+    this.#changed();
   }
 
   #disagree(of: Omit<Disagreement, 'id' | 'settledMs' | 'rule' | 'known'>): Disagreement {
     const known = knownDifference(of.kind, of.came);
-    const disagreement: Disagreement = { ...of, id: ++this.#ids, settledMs: null, rule: KIND_FACTS[of.kind].rule, known };
+    const disagreement: Disagreement = {
+      ...of,
+      pod: this.#named(of),
+      id: ++this.#ids,
+      settledMs: null,
+      rule: KIND_FACTS[of.kind].rule,
+      known,
+    };
     const counts = known === null ? this.#disagreed : this.#knownCounts;
     counts.set(of.kind, (counts.get(of.kind) ?? 0) + 1);
     this.#disagreements.push(disagreement);
+    this.#changed();
     if (this.#disagreements.length > DISAGREEMENTS_MAX) {
       const at = this.#disagreements.findIndex((d) => d.settledMs !== null);
       this.#disagreements.splice(Math.max(at, 0), 1);
@@ -232,10 +278,14 @@ export class Expectations {
         if (nowMs - open.idleSinceMs >= ASKED_AGAIN_MS) this.#end(open);
         continue;
       }
-      if (open.late !== null || nowMs - open.sinceMonoMs < open.boundMs) continue;
-      const { kind, pod, uid, what, sinceMs, instead } = open;
-      open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });
+      this.#judgeOne(open);
     }
+  }
+
+  #judgeOne(open: Open): void {
+    if (open.late !== null || this.#clock.monoMs() - open.sinceMonoMs < open.boundMs) return;
+    const { kind, pod, uid, what, sinceMs, instead } = open;
+    open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });
   }
 }
 

@@ -122,7 +122,7 @@ export const PORTS = {
   profiler: { cpu: 'own', heap: 'own' },
   debugger: { open: 'own', close: 'own' },
   inputRecorder: { now: 'own', start: 'own', stop: 'own' },
-  observer: { ledger: 'own' },
+  observer: { ledger: 'own', watch: 'own', pods: 'own', unexpected: 'own' },
 } as const satisfies PortTable;
 
 export const CRI = {

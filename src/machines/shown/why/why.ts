@@ -17,6 +17,7 @@ import { podFacts } from '../podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { containerLines, explainedContainers } from './containers.ts';
 import { claimLines } from './whyClaims.ts';
+import { kubeletLines } from './whyKubelet.ts';
 import { peersOfPod, peerText } from './whyPeers.ts';
 import { absentLines, allErrors, errorLines, errorsOfPod, fileFits, isNamed, leftAloneLines, type WhyInput } from './whySources.ts';
 import { topologyLines } from './whyTopology.ts';
@@ -82,6 +83,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   lines.push(...leftAloneLines(record));
   lines.push(...containerLines(explainedContainers(record, status), i.nowMs));
   if (!isRefused(record)) lines.push(...workerLines(uid, record, i));
+  lines.push(...kubeletLines(uid, i));
   lines.push(...topologyLines(i.topology?.get(uid)?.decisions ?? []));
   lines.push(...claimLines(record.pod, i.claims, i.nowMs));
   lines.push(...volumeLines(i.volumes?.get(uid) ?? [], i.nowMs));

@@ -11,6 +11,7 @@ import type { Explanation } from '../answers.ts';
 import type { Moment } from '../moment/moment.ts';
 import { wrongWith } from '../moment/wrong.ts';
 import { nodePage } from '../nodePage.ts';
+import { disagreementText, notYet, observerView, standing } from '../observer/ledger.ts';
 import { peerText, peerWords, unsaid } from './whyPeers.ts';
 import { stuckVolumes } from './whyVolumes.ts';
 
@@ -31,6 +32,11 @@ export function explainNode(m: Moment): Explanation {
   const stuck = stuckVolumes(m.read(volumesView) ?? new Map(), nowMs, podNameOf(m));
   const troubled = wrong.pods.map((p) => `${p.name}: ${p.status}${p.message === '' ? '' : `: ${p.message}`} (actorctl why ${p.name})`);
   const peers = unsaid(peerWords(m), [...stuck, ...troubled]).map((w) => peerText(w, nowMs, podNameOf(m)));
+  const observer = m.read(observerView);
+  const kubelet = [
+    ...notYet(observer, nowMs, { uid: '' }),
+    ...standing(observer).map((d) => `${d.pod === '' ? '' : `${d.pod}: `}${disagreementText(d, nowMs)}`),
+  ];
   const lines = [
     `Node ${m.name}  ${m.version}, up ${shortDuration(nowMs - startedAtMs)}`,
     `  ready    ${ready ? 'yes' : `no: ${notReady.join()}`}`,
@@ -40,6 +46,7 @@ export function explainNode(m: Moment): Explanation {
     `  pods     ${pods.length}, ${count('Pending')} Pending, ${count('Failed')} Failed`,
     ...named('Pods that are not ready', troubled),
     ...named('Volumes', stuck),
+    ...named('Kubelet', kubelet),
     ...named('Lower layers', peers),
     ...named('Sources', sources),
     ...named('Waiting for the API server', waits),
@@ -51,7 +58,7 @@ export function explainNode(m: Moment): Explanation {
   const node = {
     name: m.name,
     ready,
-    problems: [...notReady, ...wrong.lost.values(), ...sources, ...waits, ...peers],
+    problems: [...notReady, ...wrong.lost.values(), ...sources, ...waits, ...peers, ...kubelet],
     pressures: [...wrong.pressures],
     pods: wrong.pods.map((p) => p.name),
     unwell,

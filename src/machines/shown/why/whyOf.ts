@@ -11,6 +11,7 @@ import { runtimePodsView } from '../../runtime/pleg/messages.ts';
 import { volumesView } from '../../services/volumes/messages.ts';
 import type { Explanation } from '../answers.ts';
 import type { Moment } from '../moment/moment.ts';
+import { observerView } from '../observer/ledger.ts';
 import { explainPod } from './why.ts';
 import { explainNode } from './whyNode.ts';
 import { peerWords } from './whyPeers.ts';
@@ -39,6 +40,7 @@ export function whyPod(m: Moment, query: string, o: { events: boolean } = { even
     topology: m.read(topologyView),
     claims: { records: m.read(claimsView), steps: m.read(claimStepsView) },
     peers: peerWords(m),
+    observer: m.read(observerView),
     actorAt: (path) => m.stateAt(path),
   });
 }

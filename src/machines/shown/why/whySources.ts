@@ -14,6 +14,7 @@ import type { StatusView } from '../../pods/status/messages.ts';
 import type { CriView } from '../../runtime/cri/messages.ts';
 import type { VolumesView } from '../../services/volumes/messages.ts';
 import type { ActorView } from '../../supervision/actorState.ts';
+import type { ObserverLedger } from '../observer/ledger.ts';
 import type { ClaimsKnown } from './whyClaims.ts';
 
 export interface Located extends SourceError {
@@ -111,6 +112,8 @@ export interface WhyInput {
   topology?: TopologyDecisions | undefined;
   /** What lower layers answered last, and have not answered. */
   peers?: readonly PeerWord[];
+  /** Absent where this program is the kubelet. */
+  observer?: ObserverLedger | undefined;
   /** Absent on a node without dynamic resources. */
   claims?: ClaimsKnown | undefined;
   /** State of one actor of the tree. */

@@ -3,6 +3,7 @@ import type { Argv } from 'yargs';
 import { type Common, type Runner, sinceMs } from '../../asked.ts';
 import { exec, logs } from '../containers.ts';
 import { death, deaths } from './deaths.ts';
+import { disagreements } from './disagreements.ts';
 import { addKubectlCommands } from './kubectl.ts';
 import { events, healthz, pods, recorder, timeline, tree, why } from './show.ts';
 import { watching } from './watch.ts';
@@ -29,6 +30,15 @@ export function addShowCommands<T extends Common>(y: Argv<T>, { run }: Runner): 
       'every actor, and whether it is well; 1 when one is down, or the runtime or the API server does not answer',
       (c) => c.option('watch', WATCH).example('$0 healthz', 'and what is lost, by name'),
       (args) => run(args.watch ? watching(healthz()) : healthz())(args),
+    )
+    .command(
+      'disagreements',
+      'where the kubelet that is observed does something else than this tree would; 1 when one stands that is not known',
+      (c) =>
+        c
+          .option('all', { type: 'boolean', default: false, describe: 'also settled ones, and known differences' })
+          .example('$0 disagreements -o json', 'with what was judged, for programs'),
+      (args) => run(disagreements({ all: args.all }))(args),
     )
     .command(
       'recorder [path]',

@@ -23,6 +23,7 @@ import { type CriView, criView } from '@actorlet/kubelet/machines/runtime/cri/me
 import { runtimePodsView } from '@actorlet/kubelet/machines/runtime/pleg/messages.ts';
 import { probesView } from '@actorlet/kubelet/machines/services/probes/messages.ts';
 import { volumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
+import { observerView, standing } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import type { ViewKey } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { type Check, isNumber, isText, isTruth, listOf, oneOf, optional, orNull, shape, tuple } from '../checks.ts';
 import { crc32 } from '../crc32.ts';
@@ -86,6 +87,11 @@ const summary = shape({ name: isText, plugin: isText, servedBy: isText, state: i
 const peerWord = shape({
   ...{ peer: isText, name: isText, call: isText, about: isText, uid: isText, waitingMs: orNull(isNumber), error: isText },
   ...{ failedMs: isNumber, failures: isNumber },
+});
+const expectedAct = shape({ kind: isText, pod: isText, uid: isText, what: isText, sinceMs: isNumber });
+const disagreement = shape({
+  ...{ id: isNumber, sort: oneOf('missing', 'unexpected', 'differs'), kind: isText, pod: isText, uid: isText, expected: isText },
+  ...{ came: isText, sinceMs: isNumber, settledMs: orNull(isNumber), rule: isText, known: orNull(isText) },
 });
 const texts = listOf(isText);
 const pairs = (value: Check): Check => listOf(tuple(isText, value));
@@ -152,6 +158,23 @@ export const KEPT_VIEWS: readonly KeptView[] = [
     join: (parts) => [...parts.values()].filter((e) => e !== null),
   }),
   whole(deathsView, same, listOf(deathHead)),
+  whole(
+    observerView,
+    (ledger) => ({
+      sinceMs: ledger.sinceMs,
+      expected: ledger.expected,
+      disagreements: standing(ledger),
+      counts: [],
+      dropped: ledger.dropped,
+    }),
+    shape({
+      sinceMs: isNumber,
+      expected: listOf(expectedAct),
+      disagreements: listOf(disagreement),
+      counts: listOf(isRecord),
+      dropped: isNumber,
+    }),
+  ),
   mapped(sourceErrorsView, (errors: readonly SourceError[]) => errors, listOf(error)),
   mapped(manifestsView, same, shape({ namespace: isText, name: isText })),
   kept<RuntimePodsView, ListedPod | null>(runtimePodsView, {
