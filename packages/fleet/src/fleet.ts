@@ -158,9 +158,7 @@ export class Fleet {
 
   async #stop(): Promise<NodeTrouble[]> {
     await this.tree.stop();
-    const listening = await this.#serving?.catch(() => []);
-    this.#serving = undefined;
-    await Promise.all((listening ?? []).map((it) => it.close()));
+    await this.unserve();
     const late = this.members.filter((m) => m.busy);
     return late.map(({ name }) => ({ node: name, why: `it did not end within ${STOP_MS / 1_000} s` }));
   }
@@ -178,6 +176,13 @@ export class Fleet {
       return why === null || this.#stopping !== undefined ? [] : [{ node, why }];
     });
     return (await Promise.all(told)).flat();
+  }
+
+  /** Ends what {@link serve} began. The rest of the fleet ends with {@link stop}, or with the process. */
+  async unserve(): Promise<void> {
+    const listening = await this.#serving?.catch(() => []);
+    this.#serving = undefined;
+    await Promise.all((listening ?? []).map((it) => it.close()));
   }
 
   /** Listens on the socket and the port of all nodes, once. @throws Error that says what to choose where one of them is taken. */

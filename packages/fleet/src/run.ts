@@ -64,6 +64,8 @@ export interface RunOptions {
   onTrouble(why: string): void;
   /** Aborted: the run ends with what there is. */
   signal: AbortSignal;
+  /** The process ends with the run, and the API server with it: a run that is cut waits for no node. */
+  endsAll?: boolean;
 }
 
 export class FleetRun {
@@ -118,10 +120,11 @@ export class FleetRun {
     const cut = signal.aborted || broken;
     if (!cut) await this.#ask(true);
     const overview = cut ? fleet.overview() : this.#look(true);
+    const isLeft = cut && !(started && acted) && this.#o.endsAll === true && failure === undefined;
     // Starts and steps that are under way end with it.
-    if (cut && !(started && acted)) await fleet.stop();
-    const { startedMs, troubles } = await starting;
-    await acting;
+    if (cut && !(started && acted) && !isLeft) await fleet.stop();
+    const { startedMs, troubles } = isLeft ? { startedMs: this.#now(), troubles: [] } : await starting;
+    if (!isLeft) await acting;
     if (failure !== undefined) throw failure;
     const kinds: readonly SecondsOf[] = ['nodeReady', 'podReady', 'podStart'];
     const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(secondsOf(fleet, kind)).map((p) => [kind, p])));
