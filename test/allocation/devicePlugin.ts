@@ -24,6 +24,8 @@ export interface PluginOptions {
   devices: WireDevice[];
   preStart?: boolean;
   preferred?: string[];
+  /** This method is never answered. */
+  hangs?: string;
   /** What a container gets with these devices, as the protocol has it. */
   respond?(ids: string[]): object;
 }
@@ -49,6 +51,7 @@ export async function startPlugin(o: PluginOptions): Promise<TestPlugin> {
     (method: string, answer: (request: Record<string, unknown>) => object) =>
     (call: ServerUnaryCall<Record<string, unknown>, object>, done: sendUnaryData<object>): void => {
       calls.push({ method, request: call.request });
+      if (method === o.hangs) return;
       try {
         done(null, answer(call.request));
       } catch (error) {

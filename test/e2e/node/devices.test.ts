@@ -34,13 +34,13 @@ afterAll(async () => {
 });
 
 /** Starts it anew, as its own supervisor would, and registers it once somebody listens. */
-async function plug(ids: string[]): Promise<TestPlugin> {
+async function plug(ids: string[], hangs = ''): Promise<TestPlugin> {
   plugin?.kill();
   await daemon.wait('the socket to register at', () => existsSync(server()), LONG);
   const started = await startPlugin({
     socket: join(folder(), 'gpu.sock'),
     devices: ids.map((ID) => ({ ID, health: 'Healthy' })),
-    preStart: true,
+    ...{ preStart: true, hangs },
     respond: (given) => ({
       envs: { GPUS: given.join(',') },
       mounts: [{ containerPath: '/opt/driver', hostPath: join(daemon.dir, 'lib'), readOnly: true }],
@@ -129,6 +129,24 @@ describe('device plugins', () => {
     await ready('four');
     expect(await inside('four', 'echo $GPUS')).toBe('gpu0');
     for (const name of ['three', 'four']) daemon.remove(`${name}.yaml`);
+    await daemon.wait('all to be gone', async () => (await daemon.pods()).length === 0, LONG);
+  });
+
+  it('that does not answer holds up its own pod alone, which says so, and goes on with the next plugin; a refused one is told why', async () => {
+    const mute = await plug(['gpu0'], 'Allocate');
+    daemon.put('waits.yaml', asking('waits'));
+    await daemon.wait('it to be asked', () => mute.calls.some(({ method }) => method === 'Allocate'), LONG);
+    daemon.put('plain.yaml', manifest('plain', [steady('main')]));
+    await ready('plain');
+    const tells = (words: RegExp, ...of: string[]) =>
+      daemon.wait(`why to say ${words}`, async () => words.test(await daemon.ctl('why', ...of)), LONG);
+    await tells(/device plugin of e2e\.example\.com\/gpu: Allocate of container main: no answer for/, 'waits');
+    await expect(mute.register(server(), { resource: 'nodomain' })).rejects.toThrow('the ResourceName "nodomain" is invalid');
+    await expect(mute.register(server(), { resource: RESOURCE, version: 'v9' })).rejects.toThrow('API version "v9" is not supported');
+    await tells(/device plugin of nodomain: Register: failed .*the ResourceName "nodomain" is invalid/, 'node');
+    await plug(['gpu0']);
+    await ready('waits');
+    for (const name of ['waits', 'plain']) daemon.remove(`${name}.yaml`);
     await daemon.wait('all to be gone', async () => (await daemon.pods()).length === 0, LONG);
   });
 });
