@@ -179,6 +179,12 @@ describe('the border', () => {
     expect(() => b.ports.prober.tcpDial({ host: '10.0.0.1', port: 80 }, { signal: new AbortController().signal })).toThrow('refused');
   });
 
+  it('has no other way around it than its own functions', async () => {
+    await using b = await beside();
+    for (const port of [b.ports.fs, b.ports.cri, b.ports.mounter ?? {}, b.ports.kube ?? {}, b.ports.net])
+      expect(Object.getPrototypeOf(port)).toBe(Object.prototype);
+  });
+
   it('takes no call of the runtime for a read that changes something', () => {
     for (const [method, facts] of Object.entries(CRI_METHODS))
       if (facts.mutating) expect(`${method} ${CRI[method as keyof typeof CRI]}`).not.toBe(`${method} read`);

@@ -68,21 +68,37 @@ export function observedPorts(outside: Ports, { config, stateDir }: ObservedOpti
   return { ports: ports as unknown as Ports, expectations };
 }
 
-/** A port of which no function is reached that the table does not pass or replace. */
+/**
+ * A port of which no function is reached that the table does not pass or replace. It is an object of its own, with the border's functions
+ * alone: who goes by the prototypes of a port, as the recorder of inputs does, finds no other.
+ */
 function fenced<T extends object>(port: string, of: T, { row, replaced }: { row: Readonly<Record<string, Verdict>>; replaced: object }): T {
-  return new Proxy(of, {
-    get(target, name) {
-      const own = Reflect.get(replaced, name) as unknown;
-      if (own !== undefined) return own;
-      const value = Reflect.get(target, name, target) as unknown;
-      if (typeof value !== 'function') return value;
-      const verdict = typeof name === 'string' && Object.hasOwn(row, name) ? row[name] : undefined;
-      if (verdict === 'read' || verdict === 'own') return value.bind(target) as unknown;
-      return () => {
-        throw Object.assign(new Error(`${port}.${String(name)} is refused: this node is only observed`), { code: 'EPERM' });
-      };
-    },
-  });
+  const made: Record<string, unknown> = {};
+  for (const name of membersOf(of)) {
+    const own = Reflect.get(replaced, name) as unknown;
+    const value = Reflect.get(of, name, of) as unknown;
+    const verdict = Object.hasOwn(row, name) ? row[name] : undefined;
+    if (typeof own === 'function') made[name] = own;
+    else if (typeof value !== 'function')
+      Object.defineProperty(made, name, { enumerable: true, get: () => Reflect.get(of, name, of) as unknown });
+    else if (verdict === 'read' || verdict === 'own') made[name] = value.bind(of) as unknown;
+    else made[name] = refusal(`${port}.${name}`);
+  }
+  return made as T;
+}
+
+/** Its own and those of its prototypes. */
+function membersOf(of: object): Set<string> {
+  const names = new Set<string>();
+  for (let at: object | null = of; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at) as object | null)
+    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name);
+  return names;
+}
+
+function refusal(what: string): () => never {
+  return () => {
+    throw Object.assign(new Error(`${what} is refused: this node is only observed`), { code: 'EPERM' });
+  };
 }
 
 function cgroupBorder(cgroups: Cgroups, o: { clock: Clock; expectations: Expectations }): Partial<Cgroups> {
