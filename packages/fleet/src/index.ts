@@ -23,7 +23,8 @@ import { Fleet, type NodeTrouble } from './fleet.ts';
 import type { FleetOverview, NodeOverview } from './overview.ts';
 import type { ProgramName } from './plane/messages.ts';
 import { Cluster } from './run/cluster.ts';
-import { type FleetExpectation, lookUntilDecided, type Manifest, manifestsOf, type ObjectsOf, scenarioOf, specOf } from './run/given.ts';
+import { lookUntilDecided, manifestsOf, scenarioOf, specOf } from './run/given.ts';
+import type { FleetExpectation, Manifest, ObjectsOf } from './run/words.ts';
 
 export type { FleetExpectation, FleetOverview, KubeObject, Manifest, NodeOverview, ObjectsOf };
 

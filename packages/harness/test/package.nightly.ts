@@ -28,6 +28,7 @@ const modules = join(project, 'node_modules');
 const run = promisify(execFile);
 let home = '';
 let example = '';
+let controller = '';
 let packedBytes = 0;
 /** What a user fetches, and what lies on the disk afterwards. */
 const PACKED_BYTES_MAX = 3_000_000;
@@ -93,6 +94,8 @@ beforeAll(async () => {
   }
   example = join(home, 'example');
   cpSync(join(project, 'examples/test-your-pods'), example, { recursive: true });
+  controller = join(home, 'controller');
+  cpSync(join(project, 'examples/test-your-controller'), controller, { recursive: true });
 }, 240_000);
 afterAll(() => {
   if (home !== '') rmSync(home, { recursive: true, force: true });
@@ -182,6 +185,7 @@ export async function f(o: NodeOptions): Promise<[Timings, number, string]> {
     const tsc = join(modules, '.bin/tsc');
     expect(await outcome(tsc, ['-p', home, '--pretty', 'false'], home)).toEqual({ code: 0, output: '' });
     expect(await outcome(tsc, ['-p', example, '--pretty', 'false'], example)).toEqual({ code: 0, output: '' });
+    expect(await outcome(tsc, ['-p', controller, '--pretty', 'false'], controller)).toEqual({ code: 0, output: '' });
   });
 
   it('simulates, brings up nodes and tries manifests from where it is installed', async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type LocalPlane, type LocalPlaneOptions, startLocalPlane } from '../../src/boot/plane/local.ts';
 import { PROGRAMS } from '../../src/plane/messages.ts';
@@ -219,6 +219,14 @@ describe('programs', () => {
     expect(why).toContain('go run sigs.k8s.io/controller-runtime/tools/setup-envtest@latest use 1.36.x');
     expect(why).toContain('/kube-controller-manager https://dl.k8s.io/');
     await expect(start({ on: on('/nowhere') })).rejects.toThrow('KUBEBUILDER_ASSETS names /nowhere, which is no folder');
+    // A file where a folder is expected, and a folder that is not there, are passed over.
+    const odd = { ...on(none.dir), folders: [join(none.dir, 'kube-scheduler'), '/nowhere', assets.dir] };
+    await (await start({ on: odd })).stop();
+  });
+
+  it('are found by a relative path', async () => {
+    const plane = await start({ on: on(relative(process.cwd(), assets.dir)) });
+    await plane.stop();
   });
 
   it('of envtest alone are enough, and what is missing is said', async () => {

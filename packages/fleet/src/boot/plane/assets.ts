@@ -1,8 +1,8 @@
 /** The programs of a control plane on this machine: in KUBEBUILDER_ASSETS, in the folders of envtest, or in PATH. */
 import { execFile } from 'node:child_process';
-import { accessSync, closeSync, constants, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync, readdirSync, readSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { TARGET_MAJOR, TARGET_MINOR } from '@actorlet/kubelet/boot/version.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
@@ -42,7 +42,8 @@ export const thisProcess = (): Surroundings => ({ env: process.env, platform: pr
 /** @throws UsageError with the commands that fetch what is missing, and where a program is not for this machine. */
 export async function findAssets(of: Surroundings): Promise<Assets> {
   const named = of.env.KUBEBUILDER_ASSETS ?? '';
-  if (named !== '' && !isFolder(named)) throw new UsageError(`KUBEBUILDER_ASSETS names ${named}, which is no folder`);
+  if (named !== '' && seen(named)?.isDirectory() !== true)
+    throw new UsageError(`KUBEBUILDER_ASSETS names ${named}, which is no folder that this user can read`);
   const folders = [...(named === '' ? [] : [named]), ...(of.folders ?? usualFolders(of))];
   const paths = new Map(PROGRAMS.flatMap((name) => pathOf(name, folders).map((path) => [name, path] as const)));
   if (!paths.has('etcd') || !paths.has('kube-apiserver')) throw new UsageError(missing(of));
@@ -86,13 +87,19 @@ function namesIn(dir: string): string[] {
   }
 }
 
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+/** Undefined: there is none, or it is not for this user. */
+function seen(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
 }
 
 /** One, or none. */
 function pathOf(name: string, folders: readonly string[]): string[] {
-  const there = folders.map((dir) => join(dir, name)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
+  // A program is started in another folder than this one.
+  const there = folders.map((dir) => resolve(dir, name)).find((path) => seen(path)?.isFile() === true);
   return there === undefined ? [] : [there];
 }
 
