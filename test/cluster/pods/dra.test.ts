@@ -15,6 +15,8 @@ const NAME = 'gpu.example.com';
 const KIND = `${NAME}/claim`;
 let c: Cluster;
 let driver: TestDraDriver;
+/** It prepares nothing, and says nothing. */
+let isMute = false;
 
 const specFile = ({ uid }: WireClaim) => join(c.lab.dir, 'cdi', `${uid}.json`);
 /** A device for the runtime: an environment variable shows it in the container. */
@@ -30,6 +32,7 @@ const start = () =>
     socket: join(c.daemon.rootDir, 'plugins_registry', `${NAME}-reg.sock`),
     prepare,
     unprepare: (claim) => rmSync(specFile(claim), { force: true }),
+    answer: (method) => (isMute && method === 'NodePrepareResources' ? 'silence' : undefined),
   });
 const api = (kind: string, name: string, spec: object) => ({ apiVersion: 'resource.k8s.io/v1', kind, metadata: { name }, spec });
 const publish = () =>
@@ -100,6 +103,23 @@ describe.skipIf(minorVersion('kube-apiserver') < CLAIMS_SINCE)('a driver of dyna
     const claim = pod.status.extendedResourceClaimStatus?.resourceClaimName ?? 'none';
     await c.daemon.wait('the container shows it', () => c.said(pod).includes(`claim ${claim}`), LONG);
     await c.kubectl('delete', 'pod', 'extended', '--wait=true');
+    await c.daemon.wait('it is unprepared', () => driver.prepared.size === 0, LONG);
+  });
+
+  it('that does not answer holds up its own pod alone, which says so, and goes on once it is started anew', async () => {
+    isMute = true;
+    const before = driver.calls.length;
+    await c.create('mute', templated);
+    await c.daemon.wait('it to be asked', () => driver.calls.length > before, LONG);
+    await c.create('plain', { containers: [sh('main', STAY)] });
+    await c.ready('plain');
+    const tells = async () => /gpu\.example\.com: NodePrepareResources.*: no answer for/.test(await c.daemon.ctl('why', 'mute'));
+    await c.daemon.wait('why to name the driver', tells, LONG);
+    driver.stop();
+    isMute = false;
+    driver = await start();
+    await c.ready('mute');
+    await c.kubectl('delete', 'pod', 'mute', 'plain', '--wait=true');
     await c.daemon.wait('it is unprepared', () => driver.prepared.size === 0, LONG);
   });
 });
