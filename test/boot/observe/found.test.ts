@@ -200,7 +200,7 @@ test('a kubelet that has just started and does not answer yet is judged when it 
   node.start(812, kubelet(WORDS));
   const plain = await findKubelet(node.options());
   const config = { ...plain.loaded.config, tlsCertFile: '/pki/kubelet.crt' };
-  const answers = { version: 'v1.36.2', noVersion: '', config, configFrom: '', unknownFields: [] };
+  const answers = { version: 'v1.36.2', noVersion: '', config, configFrom: '', unknownFields: [], forbidden: [] };
   const before = { ...plain, running: answers, loaded: { ...plain.loaded, config } };
   const nowMs = plain.process.startedMs + 2_000;
   const process = { ...plain.process, startTicks: '1' };

@@ -100,9 +100,10 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
     const pod = await podOf(NAMESPACE, 'the observer has ended', exited);
     const found = JSON.parse(said(pod)) as { remarks: string[]; facts: object };
     expect(found).toMatchObject({
-      ...{ credentials: 'serviceAccount', nodeName: NODE_NAME, hostRoot: '', differences: [], remarks: [] },
+      ...{ credentials: 'serviceAccount', nodeName: NODE_NAME, hostRoot: '', differences: [] },
       facts: { runningConfiguration: { from: 'the /configz of the kubelet' } },
     });
+    expect(found.remarks).toEqual([expect.stringMatching(/^cannot see Secrets that pods name, because .*cannot get resource "secrets"/)]);
     await cluster.kubectl('delete', 'daemonset', '-n', NAMESPACE, 'actorlet-observe');
   }, 180_000);
 
@@ -121,7 +122,8 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
     await cluster.daemon.wait('the observer shows the pod', () => /seen.*Running/.test(ask('pods')), LONG);
     expect(ask('why', 'seen')).toMatch(/main: running for \d+s, 0 restarts/);
     expect(ask('ui')).toMatch(/^http:\/\/127\.0\.0\.1:10260\/#token=\S+/);
-    expect(said(pod)).not.toMatch(/forbidden|FailedMount|cannot see/);
+    expect(said(pod).match(/cannot see [^,]*/g)).toEqual(['cannot see Secrets that pods name']);
+    expect(said(pod)).not.toContain('FailedMount');
 
     await kubelet.end('SIGTERM');
     await cluster.daemon.wait('the end of the kubelet is named', () => said(pod).includes('the kubelet has ended'), LONG);

@@ -98,5 +98,7 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('the reference kubelet', 
     expect(found.version).toBeNull();
     expect(found.facts.version?.from).toMatch(/the node \S+ cannot be read: .*forbidden.*\(403\)/s);
     expect(found.facts.runningConfiguration?.from).toContain('(403)');
+    expect(found.remarks.join('\n')).toMatch(/cannot see ConfigMaps that pods name, because .*cannot get resource "configmaps"/);
+    expect(found.remarks.join('\n')).not.toContain('cannot see pods');
   }, 90_000);
 });

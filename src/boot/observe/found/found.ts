@@ -79,6 +79,7 @@ export async function findKubelet(o: FindOptions): Promise<FoundKubelet> {
       ? null
       : await askRunning({
           client: access.client,
+          ownRights: access.kind !== 'kubelet',
           nodeName: nodeName.value,
           loaded: files,
           view,
@@ -213,9 +214,12 @@ async function changedSince(startedMs: number, { files, flags }: LoadedConfig, v
   return out;
 }
 
-function remarksOf({ config, configFrom, unknownFields }: Running): string[] {
-  if (config === null) return [`the running configuration cannot be read, so files and flags count: ${configFrom}`];
-  return unknownFields.length === 0 ? [] : [`the kubelet has fields that this release does not know: ${unknownFields.join(', ')}`];
+function remarksOf({ config, configFrom, unknownFields, forbidden }: Running): string[] {
+  if (config === null) return [...forbidden, `the running configuration cannot be read, so files and flags count: ${configFrom}`];
+  return [
+    ...forbidden,
+    ...(unknownFields.length === 0 ? [] : [`the kubelet has fields that this release does not know: ${unknownFields.join(', ')}`]),
+  ];
 }
 
 /** Places that the tree reads under the kubelet's own names. */

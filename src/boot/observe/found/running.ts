@@ -15,6 +15,7 @@ import { createKubeApi } from '../../dependencies/kube/kubeApi.ts';
 import { CREDENTIAL_BYTES_MAX, type KubeConfigFile } from '../../dependencies/kube/kubeconfig.ts';
 import { GIT_VERSION } from '../../version.ts';
 import type { HostView } from './hostView.ts';
+import { forbiddenReads } from './rights.ts';
 
 export interface Running {
   /** `v1.36.2`; null: not known. */
@@ -27,8 +28,12 @@ export interface Running {
   configFrom: string;
   /** Fields that it has and this release does not know. */
   unknownFields: string[];
+  /** What the credentials may not read, in words. */
+  forbidden: string[];
 }
 export interface AskOptions {
+  /** The kubelet's own credentials may read what its pods name, and it is not known beforehand what that is. */
+  ownRights: boolean;
   client: KubeConfigFile;
   nodeName: string;
   loaded: { flags: KubeletFlags; config: KubeletConfiguration };
@@ -50,11 +55,9 @@ export async function askRunning(o: AskOptions): Promise<Running> {
     const node = await api.request({ verb: 'GET', path: `/api/v1/nodes/${encodeURIComponent(o.nodeName)}` }, call(o));
     const version = node.ok ? textAt(node.body, 'status.nodeInfo.kubeletVersion') : null;
     const noVersion = node.ok ? 'the status of the node does not say it' : `the node ${o.nodeName} cannot be read: ${said(node.failure)}`;
-    return {
-      version,
-      noVersion: version === null ? noVersion : '',
-      ...(await configOf(api, o, internalAddress(node.ok ? node.body : null))),
-    };
+    const forbidden = o.ownRights ? await forbiddenReads(api, o.signal) : [];
+    const config = await configOf(api, o, internalAddress(node.ok ? node.body : null));
+    return { version, noVersion: version === null ? noVersion : '', ...config, forbidden };
   } finally {
     api.close();
   }
