@@ -104,6 +104,7 @@ describe.skipIf(whyNot !== undefined)('beside the reference kubelet', () => {
       async () => (await statusOf('plain')) === undefined && (await statusOf('crash')) === undefined,
     );
     expect(writesOfObserver()).toEqual([]);
+    await wait('a lease that was renewed', async () => (await observer.ledger()).counts.some((c) => c.kind === 'Lease' && c.agreed > 0));
     const { counts, disagreements } = await observer.ledger();
     const agreed = (kind: string) => counts.find((c) => c.kind === kind)?.agreed ?? 0;
     for (const kind of ['RunPodSandbox', 'CreateContainer', 'StartContainer', 'PodStatus', 'Lease'])
