@@ -1,6 +1,7 @@
 /** The mutants: one-line faults for production code. */
 import { ALLOCATION_MUTANTS } from './allocation.ts';
 import caughtBefore from './caught.json' with { type: 'json' };
+import { SLEEP_MUTANTS } from './sleep.ts';
 
 /** Within so many seeds each is caught. */
 export const SEEDS_MAX = 200;
@@ -597,6 +598,7 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "[{ target: '#podWorker.terminated' }]",
   },
   ...ALLOCATION_MUTANTS,
+  ...SLEEP_MUTANTS,
   {
     id: 'a volume of a server counts as set up before it is mounted',
     file: 'src/actors/services/volumes/kinds/nfs.ts',
