@@ -117,7 +117,8 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         ctx.log[level]({ uid, attempt: failures }, `${text}; it is tried again`);
       };
       const input: PodWriterInput = { uid, ...(woken === undefined ? {} : { kept: woken.kept as KeptWriter }) };
-      return { logic: writer({ act, complain }, () => new PodWriterMoment(ctx, uid)), input, keep: keptOfWriter };
+      const seen = () => new PodWriterMoment(ctx, uid);
+      return { logic: writer({ act, complain }, seen), input, keep: (snapshot) => keptOfWriter(snapshot, seen()) };
     },
   };
 }

@@ -70,12 +70,12 @@ export interface PodWriterContext extends Pick<PodWriterInput, 'uid'> {
 /** What a writer keeps while it sleeps. */
 export type KeptWriter = Pick<PodWriterContext, 'written' | 'latest' | 'last' | 'gone' | 'shown'>;
 
-/** Null: it has something to say, or waits to say it. */
-export function keptOfWriter(snapshot: unknown): KeptWriter | null {
+/** Null: it has something to say, or waits to say it. What the watch has shown meanwhile need not be kept. */
+export function keptOfWriter(snapshot: unknown, seen: PodWriterFacts): KeptWriter | null {
   const { value, context } = snapshot as { value: unknown; context: PodWriterContext };
   if (value !== 'resting') return null;
-  const { written, latest, last, gone, shown } = context;
-  return { written, latest, last, gone: gone.size === 0 ? NONE : gone, shown };
+  const { plan, written, latest, last, gone, shown } = { ...context, ...decided(context, seen) };
+  return plan.kind === 'rest' ? { written, latest, last, gone: gone.size === 0 ? NONE : gone, shown } : null;
 }
 /** Thousands of writers share it. */
 const NONE: ReadonlySet<string> = new Set();

@@ -7,7 +7,7 @@
 
 import type { ActorLogic, Snapshot } from 'xstate';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
-import type { PodStatus } from '../../../machines/kube/types.ts';
+import type { Pod, PodStatus } from '../../../machines/kube/types.ts';
 import type { NodeFacts } from '../../../machines/nodeFacts.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pod/bounds.ts';
 import { goesOn } from '../../../machines/pod/lives.ts';
@@ -31,7 +31,7 @@ import { lookAsleep } from '../../../machines/pods/workers/regions/look.ts';
 import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { probesView } from '../../../machines/services/probes/messages.ts';
-import { joinCauses } from '../../../machines/supervision/address.ts';
+import { type Cause, joinCauses } from '../../../machines/supervision/address.ts';
 import { LazyMoment, momentOf } from '../../../machines/xstate/facts.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { deviceHealth } from '../../allocation/client.ts';
@@ -141,6 +141,9 @@ function joinUpdate(prev: WorkerEvent, next: WorkerEvent): WorkerEvent {
 
 function workerSpec(uid: string, first: WorkerEvent, opts: WorkerOptions): ActorSpec<WorkerEvent> {
   if (first.type !== 'pod.update') throw new Error(`worker ${uid}: started by ${first.type}, expected pod.update`);
+  const { life, causes = [], fromRuntime } = first;
+  // The pod manager has the definition; one of the start would stay for as long as the pod.
+  const begins: Begins = { uid, life, causes, own: fromRuntime === undefined ? null : first.pod };
   return {
     type: 'actor',
     id: uid,
@@ -151,11 +154,11 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkerOptions): Actor
     start: (ctx, woken) => {
       // A message left over from before the pod manager was restarted: it will say again what it wants.
       const rec = ctx.registry.read(podsView)?.value.records.get(uid);
-      if (rec === undefined || (rec.life ?? first.life) !== first.life) return { logic: NOBODY };
+      if (rec === undefined || (rec.life ?? life) !== life) return { logic: NOBODY };
       const { machine, metrics } = opts.shared(ctx.ports);
-      const { input, io } = workerInput(ctx, first, { ...opts, metrics });
+      const { input, io } = workerInput(ctx, begins, { ...opts, metrics });
       const { acts } = io.acts.inspector;
-      const of = { ctx, uid, life: first.life, acts, node: opts.facts };
+      const of = { ctx, uid, life, acts, node: opts.facts };
       const logic = machine(io, (_event, before) => new WorkerMoment(of, before));
       const keep = (snapshot: unknown) => keptOf(snapshot, acts.none);
       if (woken === undefined) return { logic, input, keep };
@@ -166,15 +169,24 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkerOptions): Actor
   };
 }
 
+/** What is left of the message that a worker was first started by. */
+interface Begins {
+  uid: string;
+  life: number;
+  causes: readonly Cause[];
+  /** Of a pod that only the runtime knows; null: the pod manager has it. */
+  own: Pod | null;
+}
+
 /** A restarted worker takes its pod and its fate from the pod manager's view; the first event is what a new one starts from. */
 function workerInput(
   ctx: ActorCtx<WorkerEvent>,
-  first: Extract<WorkerEvent, { type: 'pod.update' }>,
+  first: Begins,
   opts: WorkerOptions & { metrics: WorkerMetrics },
 ): { input: WorkerInput; io: MeasuredEffects } {
   const ledger = ctx.registry.read(podsView)?.value;
   const rec = ledger?.records.get(first.uid);
-  const runtimeOnly = first.fromRuntime !== undefined;
+  const runtimeOnly = first.own !== null;
   const refusal = rec === undefined ? null : refusalOf(rec);
   const eviction = rec === undefined ? null : evictionOf(rec);
   const { ports, registry } = ctx;
@@ -182,7 +194,8 @@ function workerInput(
   if (rec !== undefined && rec.worker === null && !runtimeOnly) {
     metrics.workerStarted(rec.pod, (ports.clock.wallMs() - rec.seenAtMs) / 1000);
   }
-  const pod = rec !== undefined && !runtimeOnly ? rec.pod : first.pod;
+  const pod = first.own ?? rec?.pod;
+  if (pod === undefined) throw new Error(`worker ${first.uid}: the pod manager does not know its pod`);
   const hadEnded = !runtimeOnly && isTerminal(pod.status.phase);
   const isNew = ctx.incarnation === 1 && ledger?.epoch === 1 && rec?.renewed === false && rec.worker === null && !runtimeOnly;
   // A new one is about to ask the runtime for something: one that is away is waited for first.
@@ -200,7 +213,7 @@ function workerInput(
     killStatus: refusal !== null ? { phase: 'Failed', ...refusal } : eviction === null ? null : evictedStatus(eviction),
     graceOverride: eviction?.graceSeconds ?? null,
     ...(rec?.worker?.asked === undefined ? {} : { asked: rec.worker.asked }),
-    causes: first.causes ?? [],
+    causes: first.causes,
     times: opts.times,
     nothing: isNew ? io.nothing(first.uid) : null,
   };

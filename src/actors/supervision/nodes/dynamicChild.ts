@@ -6,7 +6,6 @@ import type { AnyActorRef } from 'xstate';
 import type { Message } from '../../../machines/supervision/address.ts';
 import { addCrashes, NO_HISTORY, type RestartHistory } from '../../../machines/supervision/restartPolicy.ts';
 import type { Item } from '../mailbox/item.ts';
-import type { Mailbox } from '../mailbox/mailbox.ts';
 import type { TreeServices } from '../services.ts';
 import type { Slept } from '../sleep/slept.ts';
 import type { OnWheel } from '../sleep/wheel.ts';
@@ -14,15 +13,11 @@ import type { ActorCtx, ActorSpec, ActorState, Complete, ExitReason } from '../t
 import { ActorCell, type CellHost } from './actorCell.ts';
 import { type ActorEnd, Life } from './life.ts';
 
+/** One for all children. */
 export interface ChildEnv<E extends Message> {
   services: TreeServices;
-  firstIncarnation: number;
-  mailbox: Mailbox<E>;
-  metricPath: string;
   onEnd(child: Child<E>, end: ActorEnd): void;
   onUp(child: Child<E>): void;
-  /** See {@link CellIdentity}. */
-  subject?: string | undefined;
   /** Crashes held against an item counted after all, and are over its intensity. */
   onOver(child: Child<E>, error: Error): void;
 }
@@ -40,15 +35,18 @@ export class Child<E extends Message> extends Life implements CellHost, OnWheel 
   /** Steps of its incarnation when it was last looked at. */
   #steps = 0;
   readonly #env: ChildEnv<E>;
+  readonly #subject: string | undefined;
   #cell: ActorCell<E> | null = null;
   #timer: unknown = null;
   #restarts = 0;
 
-  constructor(path: string, key: string, spec: Complete<ActorSpec<E>>, env: ChildEnv<E>) {
-    super(path, key, env.services);
+  /** `after`: its last incarnation before. `subject`: see {@link CellIdentity}. */
+  constructor(of: { path: string; key: string; after: number; subject: string | null }, spec: Complete<ActorSpec<E>>, env: ChildEnv<E>) {
+    super(of.path, of.key, env.services);
     this.spec = spec;
     this.#env = env;
-    this.incarnation = env.firstIncarnation - 1;
+    this.#subject = of.subject ?? undefined;
+    this.incarnation = of.after;
   }
 
   get isUp(): boolean {
@@ -80,7 +78,7 @@ export class Child<E extends Message> extends Life implements CellHost, OnWheel 
     if (slept === undefined) this.history = { ...this.history, startedAtMs: this.sinceMonoMs };
     this.#steps = 0;
     const { path, id, incarnation, services } = this;
-    const { subject } = this.#env;
+    const subject = this.#subject;
     const identity = { path, id, incarnation, ...(subject === undefined ? {} : { subject }) };
     const cell = new ActorCell<E>(identity, this.spec, { services, host: this });
     this.#cell = cell;

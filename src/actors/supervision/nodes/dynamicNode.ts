@@ -13,7 +13,7 @@ import { complete } from '../policy.ts';
 import type { TreeServices } from '../services.ts';
 import { Sleepers } from '../sleep/sleepers.ts';
 import type { ActorState, Complete, DynamicSpec, ExitReason } from '../types.ts';
-import { Child } from './dynamicChild.ts';
+import { Child, type ChildEnv } from './dynamicChild.ts';
 import { DynamicIncarnation } from './dynamicIncarnation.ts';
 import { type ActorEnd, BranchLife, settleItem } from './life.ts';
 import type { Owner } from './node.ts';
@@ -33,6 +33,7 @@ export class DynamicNode<E extends Message> extends BranchLife {
   readonly #tombstones = new Map<string, number>();
   #floor = 0;
   readonly #sleepers: Sleepers<Child<E>>;
+  readonly #ofChildren: ChildEnv<E>;
   #present: DynamicIncarnation<E> | null = null;
   #stopping = false;
   #current: Item<E> | null = null;
@@ -43,6 +44,12 @@ export class DynamicNode<E extends Message> extends BranchLife {
     this.#mailbox = new Mailbox(path, spec.mailbox, { services: env.services, consumer: this });
     env.services.registry.add(this.#mailbox, { dynamic: true });
     env.services.metrics.track(this.#mailbox);
+    this.#ofChildren = {
+      services: env.services,
+      onEnd: (ended, end) => this.#onActorEnd(ended, end),
+      onUp: (up) => this.#onUp(up),
+      onOver: (over, error) => this.#quarantine(over, error),
+    };
     this.#sleepers = new Sleepers(path, env.services, { ctx: () => this.#present, hasMail: () => this.#mailbox.hasReady });
   }
 
@@ -159,16 +166,13 @@ export class DynamicNode<E extends Message> extends BranchLife {
       }
       this.#crowdedOut.delete(key);
       const spec = complete(this.#spec.child(key, item.event));
-      const child = new Child<E>(`${this.path}/${key}`, key, spec, {
-        services: this.services,
-        firstIncarnation: (this.#tombstones.get(key) ?? this.#floor) + 1,
-        mailbox: this.#mailbox,
-        metricPath: this.path,
-        subject: this.services.subjectOf(item.event) ?? undefined,
-        onEnd: (ended, end) => this.#onActorEnd(ended, end),
-        onUp: (up) => this.#onUp(up),
-        onOver: (over, error) => this.#quarantine(over, error),
-      });
+      const of = {
+        path: `${this.path}/${key}`,
+        key,
+        after: this.#tombstones.get(key) ?? this.#floor,
+        subject: this.services.subjectOf(item.event),
+      };
+      const child = new Child<E>(of, spec, this.#ofChildren);
       this.#children.set(key, child);
       this.services.observers.touch(this.path);
       child.start();
