@@ -88,6 +88,22 @@ describe('beside a kubelet that does what it would do', () => {
       expect(judged).toContain(kind);
   });
 
+  it('knows results of probes again after the actor that reads them was killed', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'probed', {
+      spec: { containers: [{ name: 'main', image: 'busybox:1', readinessProbe: { tcpSocket: { port: 80 }, periodSeconds: 5 } }] },
+    });
+    h.probes.answer = () => 200;
+    await h.until('Ready for the observer', () => isReady(b.status('probed')));
+    expect(b.node.tree.kill('node/services/probes', 'test')).toBe(true);
+    h.probes.answer = () => 'refused';
+    await h.until('not Ready for the observer', () => !isReady(b.status('probed')));
+    h.probes.answer = () => 200;
+    await h.until('Ready again', () => isReady(b.status('probed')));
+    expect(b.acts).toEqual([]);
+  });
+
   it('begins in the middle of things, and takes them as they are', async () => {
     let begun = false;
     await using b = await beside({

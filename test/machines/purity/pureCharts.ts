@@ -10,8 +10,11 @@ import { createActor, fromPromise, toPromise } from 'xstate';
 import { reviewMachine } from '../../../src/machines/edge/https/reviewMachine.ts';
 import type { KubeResult } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { PodsView } from '../../../src/machines/pods/manager/messages.ts';
 import { type LifeEvent, podLifeMachine } from '../../../src/machines/pods/manager/podLifeMachine.ts';
-import { momentOf } from '../../../src/machines/xstate/facts.ts';
+import type { StatusEntry } from '../../../src/machines/pods/status/messages.ts';
+import { type ObservedFacts, observedProbesMachine } from '../../../src/machines/services/probes/observedMachine.ts';
+import { LazyMoment, momentOf } from '../../../src/machines/xstate/facts.ts';
 import { provided } from '../../../src/machines/xstate/provide.ts';
 import type { Observer } from '../../integration/kill/killing.ts';
 import { leaves, machinesOf } from '../../integration/kill/killTables.ts';
@@ -95,6 +98,28 @@ export function itStepsWithoutANode(): void {
     actor.start();
     await toPromise(actor);
     expect(asked).toBe(2);
+    take();
+  });
+
+  /** No node of these stories observes: `boot/observe/observe.test.ts` drives one, and kills its actor. */
+  it('results of probes that the kubelet has put into a status', () => {
+    const ports = lockable(fakePorts());
+    const containers = [{ name: 'main', readinessProbe: {} }];
+    const containerStatuses = [{ name: 'main', ready: true, containerID: 'cri://c', state: { running: {} } }];
+    const pod = { metadata: { uid: 'u', name: 'web' }, spec: { containers }, status: { containerStatuses } } as unknown as Pod;
+    const seen = {
+      pods: { records: new Map([['u', { pod, state: { is: 'running', listed: null } }]]), sourcesReady: true } as unknown as PodsView,
+      statuses: new Map([['u', { status: pod.status } as StatusEntry]]),
+      ...{ api: undefined, phase: () => 0 },
+    };
+    const changed: (readonly string[])[] = [];
+    const actions = { publish: () => {}, sayChanged: (_: unknown, { uids }: { uids: readonly string[] }) => void changed.push(uids) };
+    const facts = (): ObservedFacts => Object.assign(new LazyMoment(ports), seen);
+    const actor = createActor(provided(observedProbesMachine, { actions }, facts), { inspect: (e) => steps.see(e) });
+    actor.start();
+    actor.send({ type: 'probes.look', uid: 'u' });
+    actor.stop();
+    expect(changed).toEqual([['u']]);
     take();
   });
 

@@ -198,7 +198,7 @@ export interface ProblemsFrame {
   /** What is kept of deaths, the newest first. They are over, and count as nothing that is wrong now. */
   deaths: Listed<DeathShown>;
 }
-export interface DeathShown {
+interface DeathShown {
   id: string;
   atMs: number;
   /** '' where the pod is gone. */
