@@ -1,10 +1,10 @@
 /** One line about each pod, for the admin socket's /pods and `actorctl pods`. Pure. */
-import type { ContainerStatus, PodStatus } from '../kube/types.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../kube/types.ts';
 import { kubectlStatus } from '../pod/runtime/kubectlStatus.ts';
 import { isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
 import type { StatusView } from '../pods/status/messages.ts';
 import type { WorkerPhase } from '../pods/workers/messages.ts';
-import { exitText } from './why/containers.ts';
+import { exitText, heldBackBy } from './why/containers.ts';
 import { type ActorAt, workerWords } from './workerWords.ts';
 
 export interface PodSummary {
@@ -53,6 +53,7 @@ export function summarizePod(uid: string, record: PodRecord, o: Known): PodSumma
   const seen = record.worker?.containers ?? [];
   const words = record.worker === null ? null : workerWords(uid, record.worker, o);
   const backing = seen.find((c) => c.state === 'waiting' && c.reason !== '');
+  const unready = record.worker?.phase === 'syncing' ? unreadyText(record.pod, status) : '';
   // The worker knows at once; the status follows. Whichever says why something does not run comes first.
   const [reason, message] =
     status?.reason !== undefined && status.reason !== ''
@@ -61,7 +62,9 @@ export function summarizePod(uid: string, record: PodRecord, o: Known): PodSumma
         ? [backing.reason, backing.message]
         : waiting?.state.waiting !== undefined
           ? [waiting.state.waiting.reason ?? '', waiting.state.waiting.message ?? '']
-          : [words?.reason ?? '', words?.message ?? ''];
+          : unready !== ''
+            ? ['ContainersNotReady', unready]
+            : [words?.reason ?? '', words?.message ?? ''];
   const fromStatus = list.reduce((n, c) => n + c.restartCount, 0);
   const fromWorker = seen.reduce((n, c) => n + c.restartCount, 0);
   return {
@@ -84,6 +87,18 @@ export function summarizePod(uid: string, record: PodRecord, o: Known): PodSumma
     rejected: isRefused(record),
     ageMs: Math.max(0, o.nowMs - bornAtMs(record, status)),
   };
+}
+
+/** The first container that a probe keeps from Ready. */
+function unreadyText({ spec }: Pod, status: PodStatus | undefined): string {
+  for (const container of spec.containers) {
+    const told = heldBackBy(
+      container,
+      status?.containerStatuses?.find((c) => c.name === container.name),
+    );
+    if (told !== '') return `${container.name} is ${told}`;
+  }
+  return '';
 }
 
 function crashedOf(list: readonly ContainerStatus[]): Pick<PodSummary, 'crashed'> {

@@ -208,3 +208,24 @@ describe('the image service', () => {
     await isForgotten(h, /image service/);
   });
 });
+
+describe('a pod that runs and is not Ready', () => {
+  it('is said to wait for its readiness probe, or for its startup probe, until that passes', async () => {
+    await using h = await node();
+    let answer = 500;
+    h.probes.answer = () => answer;
+    const probe = { httpGet: { path: '/', port: 80 }, periodSeconds: 5, failureThreshold: 1_000 };
+    create(h, 'web', { container: { readinessProbe: probe } });
+    create(h, 'slow', { container: { startupProbe: probe, readinessProbe: probe } });
+    await h.until('both run', () => ['web', 'slow'].every((name) => inApi(h, name)?.status.phase === 'Running'));
+    await h.advance(30_000);
+    expect(why(h, 'web')).toContain('not ready: its readiness probe does not pass');
+    expect(why(h, 'slow')).toContain('not ready: its startup probe has not passed');
+    expect(why(h, 'node')).toContain('default/web: Running: main is not ready: its readiness probe does not pass');
+    expect(why(h, 'node')).toContain('default/slow: Running: main is not ready: its startup probe has not passed');
+    answer = 200;
+    await h.until('both are Ready', () => ['web', 'slow'].every((name) => isReady(h, name)));
+    await isForgotten(h, /not ready/);
+    expect(why(h, 'slow')).not.toContain('not ready');
+  });
+});

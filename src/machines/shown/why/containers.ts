@@ -1,4 +1,5 @@
 /** What `why` says of a pod's containers, as data for programs and as lines for people. Pure. */
+import type { Container } from '../../kube/podTable.ts';
 import type { ContainerStatus, PodStatus } from '../../kube/types.ts';
 import type { PodRecord } from '../../pods/manager/messages.ts';
 import type { ContainerSummary } from '../../pods/workers/messages.ts';
@@ -18,11 +19,11 @@ interface Explained {
 
 /** Containers in the order of the pod's definition, init containers first. */
 export function explainedContainers({ pod, worker }: PodRecord, status: PodStatus | undefined): Explained[] {
-  const of = (list: readonly { name: string }[] | undefined, told: readonly ContainerStatus[] | undefined, init: boolean) =>
-    (list ?? []).map(({ name }) =>
-      explained(name, init, {
-        seen: worker?.containers.find((s) => s.name === name && s.init === init),
-        api: told?.find((s) => s.name === name),
+  const of = (list: readonly Container[] | undefined, told: readonly ContainerStatus[] | undefined, init: boolean) =>
+    (list ?? []).map((container) =>
+      explained(container, init, {
+        seen: worker?.containers.find((s) => s.name === container.name && s.init === init),
+        api: told?.find((s) => s.name === container.name),
       }),
     );
   return [
@@ -33,22 +34,30 @@ export function explainedContainers({ pod, worker }: PodRecord, status: PodStatu
 
 /** The worker knows at once; the status follows. */
 function explained(
-  name: string,
+  container: Container,
   init: boolean,
   { seen, api }: { seen: ContainerSummary | undefined; api: ContainerStatus | undefined },
 ): Explained {
+  const { name } = container;
   const { running, terminated, waiting } = api?.state ?? {};
   const data = {
     ...{ name, init },
     state: seen?.state ?? (running ? 'running' : terminated ? 'terminated' : 'waiting'),
     reason: seen?.reason || waiting?.reason || terminated?.reason || '',
-    message: seen?.message || waiting?.message || terminated?.message || '',
+    message: seen?.message || waiting?.message || terminated?.message || heldBackBy(container, api),
     restarts: Math.max(seen?.restartCount ?? 0, api?.restartCount ?? 0),
     ...(seen?.nextStartAtMs === undefined ? {} : { nextStartAtMs: seen.nextStartAtMs }),
     ...lastExit(terminated ?? api?.lastState.terminated),
   };
   const startedAtMs = running?.startedAt === undefined ? undefined : Date.parse(running.startedAt);
   return { data, unheard: seen === undefined && api === undefined, startedAtMs, over: terminated !== undefined };
+}
+
+/** Which probe keeps a running container from Ready; '': none does. */
+export function heldBackBy(container: Container, status: ContainerStatus | undefined): string {
+  if (status?.state.running === undefined || status.ready) return '';
+  if (container.startupProbe !== undefined && status.started !== true) return 'not ready: its startup probe has not passed';
+  return container.readinessProbe === undefined ? '' : 'not ready: its readiness probe does not pass';
 }
 
 function lastExit(ended: ContainerStatus['state']['terminated']): Pick<ContainerExplained, 'lastExit'> {
