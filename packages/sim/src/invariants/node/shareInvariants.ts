@@ -3,6 +3,7 @@
 import { CRITICAL_PRIORITY } from '@actorlet/kubelet/machines/pod/phase.ts';
 import { PREEMPTING } from '@actorlet/kubelet/machines/pods/admission/preemption.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import { userNamespaceClaims } from '@actorlet/kubelet/machines/reclaim/userNamespaces.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { ROOT_DIR } from '@actorlet/world/src/paths.ts';
 import { type Checker, type Scene, targetOf } from '../checker.ts';
@@ -18,6 +19,7 @@ function records(s: Scene) {
 }
 
 const PODS = `${ROOT_DIR}/pods/`;
+const { dir: CLAIMS } = userNamespaceClaims(ROOT_DIR);
 
 /** A pod that asks for users of its own gets some, the same with each sandbox of one life, and no other pod that is there has them. */
 export function usersAreNotShared(): Checker {
@@ -48,10 +50,12 @@ export function usersAreNotShared(): Checker {
       given.set(`${s.node.name} ${uid}`, first);
       return undefined;
     },
-    /** They go with the pod's directory. */
-    removing(s, path) {
+    /** They go with the pod's directory, also where that was lost with the power, and every sandbox with it. */
+    removing({ node }, path) {
       const [uid = '', part = ''] = path.startsWith(PODS) ? path.slice(PODS.length).split('/') : [];
-      if (part === '' || part === 'userns') given.delete(`${s.node.name} ${uid}`);
+      if (part === '' || part === 'userns') given.delete(`${node.name} ${uid}`);
+      const owner = path.startsWith(`${CLAIMS}/`) ? node.disk.linkAt(path)?.split('/').at(-1) : undefined;
+      if (owner !== undefined && !node.disk.has(`${PODS}${owner}`)) given.delete(`${node.name} ${owner}`);
       return undefined;
     },
   };
