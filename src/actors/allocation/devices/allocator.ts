@@ -140,6 +140,10 @@ export class DeviceAllocator {
 
   /** It was not let in after all: what it was given is free. The pod manager has given that up. */
   forget(uid: string): void {
+    if (!this.isHeard()) {
+      this.forgetLater(uid);
+      return;
+    }
     void inTurn(this, uid, async () => {
       if (this.isOver(uid)) this.release(new Set([uid]));
       const unsaved = await this.save();
@@ -208,6 +212,28 @@ export class DeviceAllocator {
   private release(uids: ReadonlySet<string>): void {
     const allocations = this.ledger.allocations.filter((a) => !uids.has(a.uid));
     if (allocations.length < this.ledger.allocations.length) this.change({ ...this.ledger, allocations });
+  }
+
+  /** Nothing says again that the pod was given up. */
+  private forgetLater(uid: string): void {
+    const { registry, signal } = this.ctx;
+    const watches = [podsView, runtimePodsView].map((view) =>
+      registry.watch<unknown>(view, () => {
+        if (!this.isHeard()) return;
+        end();
+        this.forget(uid);
+      }),
+    );
+    const end = (): void => {
+      for (const watch of watches) watch[Symbol.dispose]();
+    };
+    signal.addEventListener('abort', end, { once: true });
+  }
+
+  /** Every source has said what it has, and the runtime what runs. */
+  private isHeard(): boolean {
+    const { registry } = this.ctx;
+    return registry.read(podsView)?.value.sourcesReady === true && registry.read(runtimePodsView) !== undefined;
   }
 
   /**
