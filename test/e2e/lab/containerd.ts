@@ -56,6 +56,7 @@ export interface Containerd {
 const READY_TIMEOUT_MS = 60_000;
 const STOPPED_TIMEOUT_MS = 60_000;
 const STOPPED_POLL_MS = 5;
+const REMOVAL_LOOKS = 5;
 const once = (timeoutMs: number) => ({ timeoutMs, signal: new AbortController().signal });
 
 /** Whether every thread of a process is stopped: state T of proc(5). */
@@ -170,17 +171,23 @@ class Instance implements Containerd {
     }
   }
 
-  /** Through CRI, so that networks are taken down too. Failures are left to the steps after it. */
+  /**
+   * Through CRI, so that networks are taken down too. A sandbox that a killed daemon had asked for may come after the first look.
+   * Failures are left to the steps after it.
+   */
   async #removePods(): Promise<void> {
-    const { items } = await this.cri.call('ListPodSandbox', {}, once(5000));
-    await Promise.allSettled(
-      items.map(async ({ id }) => {
-        const { containers } = await this.cri.call('ListContainers', { filter: { podSandboxId: id } }, once(5000));
-        await Promise.allSettled(containers.map((c) => this.cri.call('StopContainer', { containerId: c.id, timeout: 0 }, once(10_000))));
-        await this.cri.call('StopPodSandbox', { podSandboxId: id }, once(20_000));
-        await this.cri.call('RemovePodSandbox', { podSandboxId: id }, once(20_000));
-      }),
-    );
+    for (let look = 0; look < REMOVAL_LOOKS; look++) {
+      const { items } = await this.cri.call('ListPodSandbox', {}, once(5000));
+      if (items.length === 0) return;
+      await Promise.allSettled(items.map(({ id }) => this.#removePod(id)));
+    }
+  }
+
+  async #removePod(id: string): Promise<void> {
+    const { containers } = await this.cri.call('ListContainers', { filter: { podSandboxId: id } }, once(5000));
+    await Promise.allSettled(containers.map((c) => this.cri.call('StopContainer', { containerId: c.id, timeout: 0 }, once(10_000))));
+    await this.cri.call('StopPodSandbox', { podSandboxId: id }, once(20_000));
+    await this.cri.call('RemovePodSandbox', { podSandboxId: id }, once(20_000));
   }
 
   async stop(): Promise<string[]> {

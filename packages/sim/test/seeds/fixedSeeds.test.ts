@@ -259,6 +259,8 @@ for (const seed of [91500078, 91500151, 91500178])
 // Found at 4ebe5af7: each Secret took 15 s where the API server never ends a stream of initial events, so a pull had no keys.
 it('seed 52150039: a pull secret is known at once whatever the server makes of streams', () =>
   passes({ seed: 52150039, minutes: 1, pods: 8 }));
+// Found at 51891a78: a pod was refused before every source was heard, and nobody freed its devices then.
+it('seed 53290062: who was refused early holds no devices', () => passes({ seed: 53290062, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

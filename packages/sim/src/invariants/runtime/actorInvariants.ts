@@ -1,6 +1,7 @@
 /** Invariants about supervision: who crashes, and when a supervisor gives up. */
 import { EscalationError } from '@actorlet/kubelet/actors/supervision/errors.ts';
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
 import { type Checker, targetOf } from '../checker.ts';
 
 /** Limits of `src/actors/tree.ts`, written down a second time on purpose: a changed limit is to be noticed. */
@@ -101,6 +102,8 @@ export function theDeadDoNotMove(): Checker {
 }
 
 const WORKERS = 'node/pods/workers/';
+/** Calls that nobody else makes: the CPU manager and the garbage collection have some of their own for a pod that sleeps. */
+const WORKERS_OWN: ReadonlySet<string> = new Set<CriMethod>(['RunPodSandbox', 'CreateContainer', 'StartContainer', 'StopContainer']);
 
 /**
  * A sleeper has nothing to do, is woken once, and goes on in the state that it slept in: its first step comes from there, and is no
@@ -116,6 +119,7 @@ export function sleepersGoOn(): Checker {
   return {
     name: 'sleepers-go-on',
     arrived(s, call) {
+      if (!WORKERS_OWN.has(call.method)) return undefined;
       const { uid } = targetOf(call, s.node.runtime.hollow.dump());
       const key = `${s.node.name} ${call.boot} ${uid}`;
       inFlight.set(key, (inFlight.get(key) ?? new Set()).add(call));
