@@ -120,11 +120,8 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     node: () => tree?.registry.read(apiView.node)?.value,
   });
   const recorder = createRecorder(o.recorderEntries);
-  // What the node keeps for itself is on its own clock, and each look at that is an input of a recording.
-  const lookedAtBy = isLookedAt(config) ? outside.clock : o.onlooker?.clock;
   const { clock } = outside;
-  const history =
-    lookedAtBy === undefined && !keepsDeaths(config) ? null : createHistory(lookedAtBy ?? clock, { lean: lookedAtBy === undefined });
+  const history = historyFor(config, clock, o.onlooker);
   const started = { wallMs: clock.wallMs(), monoMs: clock.monoMs() };
   const live = (): SupervisionTree => {
     if (tree === undefined) throw new Error('the tree is not built yet');
@@ -151,7 +148,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     start: () => built.start(),
     stop: () => built.stop(),
     recorder: (limit) => recorder.dump(limit === undefined ? {} : { limit }),
-    inspected: history === null || lookedAtBy === undefined ? null : inspectedOf(parts, history, injector),
+    inspected: history !== null && (isLookedAt(config) || o.onlooker !== undefined) ? inspectedOf(parts, history, injector) : null,
   };
 }
 
@@ -282,6 +279,16 @@ function inspectedOf({ outside, o, facts, recorder, started, live }: Parts, hist
     startedAtMs: started.wallMs,
     faults: injector?.activeFaults ?? null,
   };
+}
+
+/**
+ * What the node keeps for itself is on its own clock, and each look at that is an input of a recording. An onlooker gets the
+ * one that the node has, as it has it, and another clock only where the node has none.
+ */
+function historyFor(config: NodeConfig, clock: Clock, onlooker: NodeOptions['onlooker']): History | null {
+  const lookedAt = isLookedAt(config);
+  if (lookedAt || keepsDeaths(config)) return createHistory(clock, { lean: !lookedAt });
+  return onlooker === undefined ? null : createHistory(onlooker.clock);
 }
 
 /** Bundles of facts about deaths are made from pods' histories, too. A recording of an older release says nothing of them. */

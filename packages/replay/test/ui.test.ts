@@ -1,16 +1,17 @@
 /** The page's feed from a replay: any moment of it, back and on, with the actors in full; and the debugger at a moment. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { zstdCompressSync } from 'node:zlib';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { openInputs } from '@actorlet/ctl/src/commands/replay/file.ts';
 import { surroundings } from '@actorlet/ctl/src/commands/replay/surroundings.ts';
 import { Past, ReplayFeed, runReplayUi } from '@actorlet/ctl/src/commands/replay/ui.ts';
 import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
 import type { ServerFrame } from '@actorlet/inspect/src/feed/frames.ts';
+import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { replayed } from './replayed.ts';
 import { recorded } from './simulated/recordedSim.ts';
@@ -90,23 +91,31 @@ it('begins at a state, and says where no actor comes to it', async () => {
   const [from, to] = await Promise.all([Past.of(path, 'foundation state=running', AROUND), Past.of(path, undefined, AROUND)]);
   expect(from.startMs).toBeLessThan(to.startMs);
   await expect(Past.of(path, 'pods/podManager state=nowhere', AROUND)).rejects.toThrow('no actor comes there');
+  const other = join(dir, 'other.inputs.zst');
+  const lines = zstdDecompressSync(readFileSync(path)).toString();
+  writeFileSync(other, zstdCompressSync(lines.replace(/^(\["step","node\/pods\/podManager","[^"]*",")[^"]*/m, '$1elsewhere')));
+  await expect(Past.of(other, 'pods/podManager state=nowhere', AROUND)).rejects.toThrow(/no actor comes there\. It ends at a divergence/);
 });
 
 /** A daemon that was started without a page, and whose clock moves with each look at it. */
-async function moving(minutes: number, pods: number): Promise<string> {
+async function moving(minutes: number, pods: number, flags: Parameters<typeof recorded>[3] = {}): Promise<string> {
   let looks = 0;
-  const { daemons } = await recorded({ seed: 8, minutes, pods }, undefined, (ports) => {
+  const slower = (ports: Ports): Ports => {
     // Each look at the clock takes a third of a millisecond.
     const [monoMs, wallMs] = [ports.clock.monoMs, ports.clock.wallMs].map((now) => () => now.call(ports.clock) + looks++ / 3);
     return { ...ports, clock: { ...ports.clock, monoMs, wallMs } as typeof ports.clock };
-  });
-  const file = join(dir, `moving-${pods}.inputs.zst`);
+  };
+  const { daemons } = await recorded({ seed: 8, minutes, pods }, undefined, slower, flags);
+  const file = join(dir, `moving-${pods}-${Object.keys(flags).join()}.inputs.zst`);
   writeFileSync(file, zstdCompressSync(`${daemons[0]?.lines.join('\n')}\n`));
   return file;
 }
 
-it('does not change the node that it shows: the whole recording is there, however much is looked at', async () => {
-  const file = await moving(0.3, 3);
+it.each([
+  ['keeps nothing of pods', {}],
+  ['keeps deaths, and with them what it did for pods', { deathsMax: 50 }],
+])('does not change a node that %s: the whole recording is there, however much is looked at', async (_, flags) => {
+  const file = await moving(0.3, 3, flags);
   const { header, next, more } = await openInputs(file);
   const plain = await replayed(header, next, more);
   expect(plain.divergence).toBeNull();

@@ -49,7 +49,10 @@ afterAll(async () => {
 
 async function served(...args: string[]): Promise<string> {
   ui = spawn(ACTORCTL, ['replay', file, '--ui', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [line] = (await once(ui.stdout ?? ui, 'data')) as [Buffer];
+  const ended = once(ui, 'exit').then(() => {
+    throw new Error('it ended before it served the page');
+  });
+  const [line] = (await Promise.race([once(ui.stdout ?? ui, 'data'), ended])) as [Buffer];
   return String(line).trim();
 }
 

@@ -19,18 +19,19 @@ interface ByHand {
   act(node: Node): Promise<void>;
 }
 
-/** @param below Changes the ports below the recording. */
+/** @param below Changes the ports below the recording. @param flags More of what each daemon is started with. */
 export async function recorded(
   o: SimOptions,
   byHand?: ByHand,
   below: (ports: Ports) => Ports = (ports) => ports,
+  flags: Partial<NodeConfig['flags']> = {},
 ): Promise<{ daemons: Recorded[]; result: SimResult }> {
   const all: Recorded[] = [];
   const result = await runSim({
     ...o,
     between(node: SimNode, config: NodeConfig, ports: Ports) {
       // The daemon is made with this very object.
-      if (byHand !== undefined) Object.assign(config.flags, { faultInjection: true });
+      Object.assign(config.flags, flags, byHand === undefined ? {} : { faultInjection: true });
       const one: Recorded = { node, lines: [] };
       all.push(one);
       const recording = new InputRecording(below(ports), {

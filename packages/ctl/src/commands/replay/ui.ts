@@ -127,7 +127,8 @@ export class Past {
     const { divergence } = await replay.run();
     this.toMs = Math.max(this.fromMs + 1, replay.wallMs);
     if (divergence !== null) this.remark = `It ends at a divergence. Then: ${divergence.was}. Now: ${divergence.now}.`;
-    if (isThere !== null && foundMs === null) throw new CtlError(EXIT.no, `--until ${until}: no actor comes there.`);
+    if (isThere !== null && foundMs === null)
+      throw new CtlError(EXIT.no, `--until ${until}: no actor comes there. ${this.remark}`.trimEnd());
     this.startMs = foundMs ?? this.toMs;
   }
 }
