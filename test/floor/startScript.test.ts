@@ -1,5 +1,5 @@
 /** `scripts/start.sh` alone, with stand-ins for what it installs, builds and becomes: which ports it names and configures. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -65,4 +65,11 @@ it('runs what this machine can, says which and why, and leaves the choice to a f
   const chosen = start('--container-runtime-endpoint', 'embedded://oci');
   expect(chosen.out).toContain('runs      embedded://oci');
   expect(chosen.passed).toEqual(['--container-runtime-endpoint=embedded://oci']);
+});
+
+it('both programs have the command of fleets', () => {
+  const helps = ['actorlet', 'actorctl'].map((name) => spawnSync(join(project, 'bin', name), ['fleet', '--help'], { encoding: 'utf8' }));
+  for (const { status, stdout } of helps)
+    expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringMatching(/^actorlet fleet /) });
+  expect(helps[0]?.stdout).toBe(helps[1]?.stdout);
 });
