@@ -32,6 +32,8 @@ export class Upstream implements Watched {
   #lines: AsyncIterable<string> | undefined;
   /** Null: it was opened. Anew with each try that failed. */
   #tried = Promise.withResolvers<KubeFailure | null>();
+  /** It was, and what came since is known. */
+  #isOpen = false;
 
   constructor(o: UpstreamOptions) {
     this.#o = o;
@@ -120,6 +122,7 @@ export class Upstream implements Watched {
       return this.#failed({ ...asked, query }, watch.failure);
     }
     this.#lines = watch.lines;
+    this.#isOpen = true;
     this.#tried.resolve(null);
     this.#mark();
     return { failure: null };
@@ -161,11 +164,13 @@ export class Upstream implements Watched {
     for (const reader of this.#keys.keys()) reader.mark(bookmark);
   }
 
-  /** What changed meanwhile is not known: all that read begin anew. */
+  /** What changed meanwhile is not known: all that read begin anew, with a list that is no older than where the next watch begins. */
   #forget(): void {
     this.#at = '';
     this.#since = 0;
     this.#remembered.length = 0;
+    if (this.#isOpen) this.#tried = Promise.withResolvers();
+    this.#isOpen = false;
     for (const reader of [...this.#keys.keys()]) reader.expire();
   }
 }

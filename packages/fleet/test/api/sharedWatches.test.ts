@@ -211,3 +211,26 @@ describe('shared watches', () => {
     a.stop.abort();
   });
 });
+
+it('a node that begins anew before the shared watch does misses nothing of the time between', async () => {
+  const { kube, pod, node } = lab();
+  const stop = new AbortController();
+  const slow = { path: '/api/v1/pods', query: { fieldSelector: 'spec.nodeName=n2', ...INITIAL } };
+  // It reads nothing, so the shared watch outlives the other's first one.
+  expect((await node('n2').watch(slow, { timeoutMs: 5_000, signal: stop.signal })).ok).toBe(true);
+  const first = told(node('n1'), 'n1');
+  await expect.poll(() => first.lines).toContain('BOOKMARK');
+  let left = 1;
+  kube.trouble.line = () => (left-- > 0 ? 'expire' : 'pass');
+  pod('one', 'n1');
+  await first.over;
+  expect(first.lines.at(-2)).toBe('ERROR 410');
+  // The shared watch waits a second before it begins anew. What changes now is in no list that was made before.
+  const second = told(node('n1'), 'n1');
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  pod('two', 'n1');
+  await expect.poll(() => second.lines).toContain('ADDED two');
+  second.stop.abort();
+  await second.over;
+  stop.abort();
+});
