@@ -65,6 +65,20 @@ it.each(['name and image', 'whole'] as const)('takes over a static pod of anothe
   await until('nothing is left', () => h.runtime.dump().sandboxes.length === 0, 60_000);
 });
 
+it('takes it over also where the runtime still holds what this node had run of it before', async () => {
+  await using h = await hollowNode();
+  h.write('web.json', manifest('web'));
+  await until('web is shown running', () => h.status('web')?.status.phase === 'Running');
+  await h.node.stop();
+  // The other agent winds down the pod of that name, and runs its own. What was stopped is collected later.
+  for (const { id } of running(h)) await h.runtime.call('StopContainer', { containerId: id, timeout: 0 }, call);
+  for (const { id } of h.runtime.dump().sandboxes) await h.runtime.call('StopPodSandbox', { podSandboxId: id }, call);
+  const id = await leftByAnother(h, 'busybox:1', 'whole');
+  await h.reboot();
+  await until('web is theirs', () => h.record('web')?.pod.metadata.uid === 'theirs' && h.status('web')?.status.phase === 'Running');
+  expect(running(h).map((c) => c.id)).toEqual([id]);
+});
+
 it('replaces a pod whose definition was edited in what no hash covers, live and while the daemon was away', async () => {
   await using h = await hollowNode();
   h.write('web.json', manifest('web', { command: ['one'] }));

@@ -48,7 +48,10 @@ export function takeOver(input: TakeoverInput): TakeoverResult {
     const known = aliases.get(own);
     if (known !== undefined) return withUid(pod, known);
     const namesakes = byName.get(`${pod.metadata.namespace}/${pod.metadata.name}`) ?? [];
-    const same = input.listing.has(own) ? undefined : namesakes.find((listed) => isSamePod(pod, listed));
+    const mine = input.listing.get(own);
+    // What is left of its own may be from before another agent ran the pod.
+    const runs = mine !== undefined && isLive(mine);
+    const same = runs ? undefined : namesakes.find((listed) => isSamePod(pod, listed));
     predecessors.push(...namesakes.filter((listed) => listed !== same));
     if (same === undefined) return pod;
     aliases.set(own, same.uid);
