@@ -28,7 +28,7 @@ int main(void) {
 }
 `;
 
-interface ImageConfig {
+export interface ImageConfig {
   tags: readonly string[];
   layer: readonly TarEntry[];
   entrypoint?: string[];
@@ -57,7 +57,8 @@ function imageParts(image: ImageConfig): { layer: Buffer; config: Buffer } {
   return { layer, config };
 }
 
-function dockerArchive(image: ImageConfig): Buffer {
+/** What `ctr images import` takes. */
+export function dockerArchive(image: ImageConfig): Buffer {
   const { layer, config } = imageParts(image);
   const configName = `${sha256(config)}.json`;
   const manifest = Buffer.from(JSON.stringify([{ Config: configName, RepoTags: image.tags, Layers: ['layer.tar'] }]));
@@ -94,7 +95,7 @@ function compilePause(): Uint8Array | undefined {
   }
 }
 
-const ROOT: readonly TarEntry[] = ['bin/', 'etc/', 'tmp/', 'proc/', 'sys/', 'dev/'].map((path) => ({
+export const ROOT: readonly TarEntry[] = ['bin/', 'etc/', 'tmp/', 'proc/', 'sys/', 'dev/'].map((path) => ({
   kind: 'dir',
   path,
   mode: path === 'tmp/' ? 0o1777 : 0o755,

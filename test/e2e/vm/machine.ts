@@ -38,6 +38,8 @@ interface MachineOptions {
   lsm?: string;
   /** Where the daemon's program is in the machine; default: the checkout. */
   agent?: string;
+  /** At most, as the kernel's `mem=` has it; default 2G. */
+  memory?: string;
 }
 
 export interface PodSeen {
@@ -65,6 +67,7 @@ export class Machine {
       ...(o.distances === undefined ? {} : { VM_DISTANCES: o.distances.join(' ') }),
       ...(o.kernel === undefined ? {} : { VM_KERNEL: o.kernel }),
       ...(o.lsm === undefined ? {} : { VM_LSM: o.lsm }),
+      ...(o.memory === undefined ? {} : { VM_MEM: o.memory }),
     };
   }
 

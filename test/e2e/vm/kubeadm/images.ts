@@ -1,0 +1,82 @@
+/** What a cluster of kubeadm runs, as archives that `ctr images import` takes: programs of this machine, and stand-ins for addons. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { program } from '../../lab/cluster/controlPlane.ts';
+import { busyboxFiles, dockerArchive, ROOT } from '../../lab/images.ts';
+import type { TarEntry } from '../../lab/tar.ts';
+
+const BIN: readonly TarEntry[] = ['usr/', 'usr/local/', 'usr/local/bin/'].map((path) => ({ kind: 'dir', path, mode: 0o755 }));
+const file = (path: string, data: Uint8Array): TarEntry => ({ kind: 'file', path, data, mode: 0o755 });
+const script = (path: string, lines: string): TarEntry => file(path, Buffer.from(`#!/bin/sh\n${lines}\n`));
+
+/** The libraries that a program is linked with, where it is not static, and the folders above them. */
+function librariesOf(path: string): TarEntry[] {
+  let listed = '';
+  try {
+    listed = execFileSync('ldd', [path], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  } catch {
+    return [];
+  }
+  const paths = [...listed.matchAll(/\s(\/\S+)/g)].flatMap(([, found]) => found ?? []);
+  const folders = new Set(
+    paths.flatMap((found) =>
+      found
+        .split('/')
+        .slice(1, -1)
+        .map((_, i, all) => `${all.slice(0, i + 1).join('/')}/`),
+    ),
+  );
+  return [
+    ...[...folders].map((folder): TarEntry => ({ kind: 'dir', path: folder, mode: 0o755 })),
+    ...paths.map((found) => file(found.slice(1), readFileSync(found))),
+  ];
+}
+
+/** kubeadm 1.36 gives etcd flags of 3.6. Debian's is 3.5: it does without them. */
+const ETCD = `for a; do
+  shift
+  case $a in --feature-gates=*|--watch-progress-notify-interval=*) ;; *) set -- "$@" "$a" ;; esac
+done
+exec etcd-3.5 "$@"`;
+
+function etcdFiles(): TarEntry[] {
+  const path = program('etcd');
+  const is35 = /Version: 3\.5/.test(execFileSync(path, ['--version'], { encoding: 'utf8' }));
+  const data = readFileSync(path);
+  const own = is35 ? [file('usr/local/bin/etcd-3.5', data), script('usr/local/bin/etcd', ETCD)] : [file('usr/local/bin/etcd', data)];
+  return [...busyboxFiles(), ...BIN, ...librariesOf(path), ...own];
+}
+
+/** Answers the probes that kubeadm's manifest has for CoreDNS. No name is resolved by it. */
+function corednsFiles(): TarEntry[] {
+  return [
+    ...busyboxFiles(),
+    { kind: 'dir', path: 'w/', mode: 0o755 },
+    file('w/health', Buffer.from('OK')),
+    file('w/ready', Buffer.from('OK')),
+    script('coredns', 'httpd -p 8181 -h /w; exec httpd -f -p 8080 -h /w'),
+  ];
+}
+
+/** By the last part of their name, without version. */
+const IMAGES: Readonly<Record<string, () => { layer: readonly TarEntry[]; entrypoint?: string[] }>> = {
+  ...Object.fromEntries(
+    (['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const).map((name) => [
+      name,
+      () => ({ layer: [...ROOT, ...BIN, file(`usr/local/bin/${name}`, readFileSync(program(name)))] }),
+    ]),
+  ),
+  etcd: () => ({ layer: etcdFiles() }),
+  // Runs, and changes no rule: user-mode Linux has no iptables for IPv4.
+  'kube-proxy': () => ({ layer: [...busyboxFiles(), ...BIN, script('usr/local/bin/kube-proxy', 'exec sleep 1000000')] }),
+  coredns: () => ({ layer: corednsFiles(), entrypoint: ['/coredns'] }),
+};
+
+/** Of one image of `kubeadm config images list`. Undefined for pause, which the machine has. */
+export function archiveOf(reference: string): Buffer | undefined {
+  const name = /([^/:]+):[^/:]+$/.exec(reference)?.[1] ?? '';
+  if (name === 'pause') return undefined;
+  const make = IMAGES[name];
+  if (make === undefined) throw new Error(`kubeadm asks for an image that nothing here makes: ${reference}`);
+  return dockerArchive({ tags: [reference], ...make() });
+}
