@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { EntryRow, Guard } from './bits.tsx';
-import { go, hrefOf, type Route, TABS, useRoute } from './route.ts';
+import { go, hrefOf, type Route, readRoute, TABS, useRoute } from './route.ts';
 import { nowMs, type PageState, store, usePage } from './store.ts';
 import { ActorPage } from './views/Actor.tsx';
 import { Decisions } from './views/Decisions.tsx';
@@ -30,7 +30,7 @@ export function App() {
     });
     document.title = `${state.hello?.node ?? 'actorlet'} · ${TITLES[tab].toLowerCase()}`;
   }, [route, state.hello?.node]);
-  useShortcuts(route);
+  useShortcuts();
   return (
     <div className="app">
       <Header state={state} route={route} />
@@ -208,7 +208,13 @@ function Listed(o: {
   );
 }
 
-function useShortcuts(route: Route): void {
+/** By the address: a key may come before what it leads to is drawn. */
+function leaveItem(): void {
+  const { tab, item } = readRoute(location.hash);
+  if (item !== '') go(tab);
+}
+
+function useShortcuts(): void {
   const [, redraw] = useState(0);
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
@@ -218,7 +224,7 @@ function useShortcuts(route: Route): void {
         e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement || e.target instanceof HTMLSelectElement;
       if (e.key === 'Escape') {
         if (typing) (e.target as HTMLElement).blur();
-        else if (route.item !== '') go(route.tab);
+        else leaveItem();
         return;
       }
       if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
@@ -233,7 +239,7 @@ function useShortcuts(route: Route): void {
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
-  }, [route]);
+  }, []);
   // Ages grow without a frame.
   useEffect(() => {
     const timer = setInterval(() => redraw((n) => n + 1), 1000);

@@ -9,7 +9,7 @@ export interface Route {
   item: string;
 }
 
-function readRoute(hash: string): Route {
+export function readRoute(hash: string): Route {
   const [, tab = '', ...rest] = hash.replace(/^#/, '').split('/');
   const known = TABS.find((t) => t === tab);
   if (known === undefined) return { tab: 'actors', item: '' };
