@@ -1,8 +1,21 @@
-/** `actorctl pods` where there is nothing to show. */
+/** `actorctl pods` where there is nothing to show, and where there is little room. */
+
+import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import { expect, it } from 'vitest';
 import { renderPods } from '../src/render.ts';
 
 it('says in which namespace there is no pod', () => {
   expect(renderPods([], { namespace: 'shop' })).toEqual(['No pods in namespace shop on this node.']);
   expect(renderPods([])).toEqual(['No pods on this node.']);
+});
+
+it('has the status of kubectl within 80 columns', () => {
+  const pod: PodSummary = {
+    ...{ uid: 'u', namespace: 'default', name: 'web-79778c975-x7m86', source: 'api', phase: 'Running', status: 'CrashLoopBackOff' },
+    ...{ ready: 0, containers: 1, restarts: 12, worker: 'syncing', workerState: 'syncing.settled', podIP: '', ageMs: 60_000 },
+    ...{ reason: 'CrashLoopBackOff', message: 'back-off 5m0s restarting failed container', removed: false, rejected: false },
+  };
+  const [titles = '', line = ''] = renderPods([pod, { ...pod, name: 'job', phase: 'Failed', status: 'Error' }]).map((l) => l.slice(0, 80));
+  expect(titles).toContain('STATUS');
+  expect(line).toMatch(/web-79778c975-x7m86 +0\/1 +CrashLoopBackOff +12/);
 });

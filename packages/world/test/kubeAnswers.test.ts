@@ -103,6 +103,19 @@ describe('memory', () => {
   });
 });
 
+describe('a selector', () => {
+  it('of 160,000 signs is answered at once, whatever they are', () => {
+    const { ask, make } = server();
+    make(MAPS, 'one');
+    const began = performance.now();
+    for (const sign of ['a', '=', '!', ',', '\\', ' ', '(', 'a=', 'in (', '!=,'])
+      for (const query of [{ fieldSelector: sign.repeat(160_000 / sign.length) }, { labelSelector: sign.repeat(160_000 / sign.length) }])
+        expect([200, 400]).toContain(ask('GET', MAPS, { query }).code);
+    // A quadratic one takes minutes.
+    expect(performance.now() - began).toBeLessThan(20_000);
+  });
+});
+
 describe('a list in pages', () => {
   it('is of one moment, whatever is made and deleted between them', () => {
     const { ask, make } = server();
