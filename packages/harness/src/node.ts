@@ -257,6 +257,8 @@ export class TestNode implements AsyncDisposable {
     writeConfig(this.#plan, { config: this.#o.config, readOnlyPort: this.#port });
     const flags = [
       `--root-dir=${layout.rootDir}`,
+      // Its default is the one folder of the machine's own node.
+      `--cert-dir=${join(layout.rootDir, 'pki')}`,
       `--config=${layout.configFile}`,
       `--hostname-override=${charge.nodeName}`,
       ...(this.#o.faultInjection === false ? [] : ['--actorlet-fault-injection=true']),
