@@ -77,16 +77,18 @@ const allReady = async (of: string, count: number): Promise<boolean> => {
   const seen = await pods(of);
   return seen.length === count && seen.every(isReady);
 };
+const STATIC = /^(?:etcd|kube-(?:apiserver|controller-manager|scheduler))-/;
 /** What a restart or a flip of Ready would change. */
 const lives = async (): Promise<string[]> =>
   (await pods('-A'))
     .map(({ metadata, status }) => {
       const ready = status.conditions?.find((c) => c.type === 'Ready');
-      return `${metadata.namespace}/${metadata.name} ${ready?.status} since ${ready?.lastTransitionTime} ${status.containerStatuses?.map((c) => `${c.containerID} ${c.restartCount}`).join()}`;
+      // Each agent makes the mirror of a static pod anew: its Ready is as old as that.
+      const since = STATIC.test(metadata.name) ? '' : ready?.lastTransitionTime;
+      return `${metadata.namespace}/${metadata.name} ${ready?.status} since ${since} ${status.containerStatuses?.map((c) => `${c.containerID} ${c.restartCount}`).join()}`;
     })
     .sort();
-const withoutStatic = (all: readonly string[]) =>
-  all.filter((line) => !/\/(?:etcd|kube-(?:apiserver|controller-manager|scheduler))-/.test(line));
+const withoutStatic = (all: readonly string[]) => all.filter((line) => !STATIC.test(line.split('/')[1] ?? ''));
 const nodeVersion = (): Promise<string> => shell("kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.kubeletVersion}'");
 const nodeReady = (): Promise<boolean> => vm.holds(`${SHELL}kubectl wait node --all --for=condition=Ready --timeout=1s`);
 
