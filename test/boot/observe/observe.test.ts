@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { missingOf } from '../../../src/boot/observe/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../../../src/boot/observe/border/table.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
+import type { CriRequest } from '../../../src/machines/wire/cri.ts';
 import { CRI_METHODS } from '../../../src/machines/wire/criMethods.ts';
 import { pod as manifest } from '../../integration/virtualNode.ts';
 import { type Beside, beside } from './beside.ts';
@@ -185,10 +186,17 @@ describe('beside a kubelet that does something else', () => {
 describe('the border', () => {
   it('refuses functions and ports that nobody has classified', async () => {
     await using b = await beside({
-      changed: (ports) => Object.assign(ports, { rocket: { launch: () => 'gone' }, host: { ...ports.host, reboot: () => 'down' } }),
+      changed: (ports) =>
+        Object.assign(ports, {
+          rocket: { launch: () => 'gone' },
+          host: { ...ports.host, reboot: () => 'down', power: { watts: 7, off: () => 'dark' } },
+        }),
     });
     expect('rocket' in b.ports).toBe(false);
     expect(() => (b.ports.host as unknown as { reboot(): void }).reboot()).toThrow('host.reboot is refused: this node is only observed');
+    const { power } = b.ports.host as unknown as { power: { watts: number; off(): void } };
+    expect(power.watts).toBe(7);
+    expect(() => power.off()).toThrow('host.power.off is refused');
     await expect(b.ports.net.serveHttp({ host: '127.0.0.1', port: 10250 }, async () => ({ status: 200, body: '' }))).rejects.toThrow(
       'refused',
     );
@@ -199,6 +207,25 @@ describe('the border', () => {
     await using b = await beside();
     for (const port of [b.ports.fs, b.ports.cri, b.ports.mounter ?? {}, b.ports.kube ?? {}, b.ports.net])
       expect(Object.getPrototypeOf(port)).toBe(Object.prototype);
+  });
+
+  it('takes a container that the kubelet has begun for the one that is wanted, whatever attempt its log makes of it', async () => {
+    await using b = await beside();
+    const { h } = b;
+    const { uid } = create(b, 'web').metadata;
+    await h.until('it runs', () => isReady(inApi(b, 'web')?.status));
+    const [sandbox] = h.runtime.dump().sandboxes;
+    const [running] = h.runtime.dump().containers;
+    const config = { metadata: { name: 'main', attempt: 1 }, image: { image: 'busybox:1' }, labels: {}, annotations: {}, logPath: '' };
+    const sandboxConfig = { metadata: { name: 'web', namespace: 'default', uid, attempt: 0 }, labels: {}, annotations: {} };
+    const req = { podSandboxId: sandbox?.id ?? '', config, sandboxConfig } as unknown as CriRequest<'CreateContainer'>;
+    let made = '';
+    void b.ports.cri
+      .call('CreateContainer', req, { timeoutMs: 60_000, signal: new AbortController().signal })
+      .then(({ containerId }) => (made = containerId));
+    await h.until('it is shown', () => made !== '', 10_000);
+    expect(made).toBe(running?.id);
+    expect(b.acts).toEqual([]);
   });
 
   it('takes no call of the runtime for a read that changes something', () => {
@@ -234,6 +261,7 @@ describe('whether an object shows a patch', () => {
       {
         name: 'a',
         ready: true,
+        resources: { limits: { memory: '31250Ki', cpu: '1000m' } },
         volumeMounts: [
           { name: 'v', mountPath: '/x' },
           { name: 'v', mountPath: '/y' },
@@ -248,6 +276,12 @@ describe('whether an object shows a patch', () => {
     ['what is to go', { podIPs: null }, ['podIPs is [{"ip":"10.0.0.1"}], not absent']],
     ['a condition that is to go', { conditions: [{ type: 'Ready', $patch: 'delete' }] }, ['conditions[Ready] is there']],
     ['a list as a whole', { podIPs: [{ $patch: 'replace' }, { ip: '10.0.0.1' }, { ip: '::1' }] }, ['podIPs has 1 entries, not 2']],
+    ['amounts in another unit', { containerStatuses: [{ name: 'a', resources: { limits: { memory: '32M', cpu: '1' } } }] }, []],
+    [
+      'another amount',
+      { containerStatuses: [{ name: 'a', resources: { limits: { memory: '33M' } } }] },
+      ['containerStatuses[a].resources.limits.memory is 31250Ki, not 33M'],
+    ],
     ['a container that is not there', { containerStatuses: [{ name: 'b' }] }, ['containerStatuses[b] is absent, not {"name":"b"}']],
   ])('%s', (_, patch, missing) => {
     expect(missingOf(patch, has)).toEqual(missing);

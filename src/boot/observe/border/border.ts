@@ -80,11 +80,17 @@ function fenced<T extends object>(port: string, of: T, { row, replaced }: { row:
     const verdict = Object.hasOwn(row, name) ? row[name] : undefined;
     if (typeof own === 'function') made[name] = own;
     else if (typeof value !== 'function')
-      Object.defineProperty(made, name, { enumerable: true, get: () => Reflect.get(of, name, of) as unknown });
+      Object.defineProperty(made, name, { enumerable: true, get: () => dataOf(`${port}.${name}`, Reflect.get(of, name, of) as unknown) });
     else if (verdict === 'read' || verdict === 'own') made[name] = value.bind(of) as unknown;
     else made[name] = refusal(`${port}.${name}`);
   }
   return made as T;
+}
+
+/** Data of a port. What it can do is in no row of the table: an object among it has no function that is reached. */
+function dataOf(what: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return fenced(what, value, { row: {}, replaced: {} });
 }
 
 /** Its own and those of its prototypes. */

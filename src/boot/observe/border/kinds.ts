@@ -40,6 +40,7 @@ export const KIND_FACTS: Readonly<Record<ExpectedKind, KindFacts>> = {
 const KNOWN: readonly { kind: ExpectedKind; seen: RegExp; entry: string }[] = [
   // The kubelet refuses an address of loopback, and its pods have no address of the host then.
   { kind: 'PodStatus', seen: /^status\.hostIPs? (?:is absent|has 0 entries)/, entry: '`--node-ip` is used as written.' },
+  { kind: 'PodStatus', seen: /^status\.podIP is absent, not 127\./, entry: '`--node-ip` is used as written.' },
 ];
 
 /** The entry of docs/differences.md that this is about; null: it is on no list. */

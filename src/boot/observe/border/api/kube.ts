@@ -202,7 +202,7 @@ export class KubeBorder {
       if (!found.ok || !isKubeObject(found.body)) return undefined;
       return missingOf(body.spec, found.body.spec, 'spec').length === 0 ? found : undefined;
     };
-    return this.#settled(wanted, opts, untilShown(this.#clock, { look, timeoutMs: opts.timeoutMs, signal: opts.signal }));
+    return this.#settled(wanted, opts, () => untilShown(this.#clock, { look, timeoutMs: opts.timeoutMs, signal: opts.signal }));
   }
 
   /** Not for long: a tree that has come to know better does not say so before this one is answered. */
@@ -216,9 +216,9 @@ export class KubeBorder {
     return this.#settled(wanted, opts, () => this.#seen.until(look, opts));
   }
 
-  async #settled(wanted: Wanted, opts: KubeCallOptions, wait: Promise<WaitEnd<KubeResult>> | (() => Promise<WaitEnd<KubeResult>>)) {
+  async #settled(wanted: Wanted, opts: KubeCallOptions, wait: () => Promise<WaitEnd<KubeResult>>) {
     const expectation = this.#expectations.expect(wanted);
-    const end = await (typeof wait === 'function' ? wait() : wait);
+    const end = await wait();
     if (end.kind === 'shown') {
       if (end.value.ok) expectation.came();
       else if (end.value.failure.code === CONFLICT) expectation.unanswered();

@@ -1,4 +1,5 @@
 /** Whether an object of the API shows what a patch would have written. Pure. */
+import { compareQuantity, parseQuantity } from '../../../../machines/kube/quantity.ts';
 import { isRecord } from '../../../../machines/shape/conform.ts';
 
 /** Two programs never write the same second. */
@@ -21,7 +22,7 @@ export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
   if (wanted === null || wanted === undefined) return has === null || has === undefined ? [] : [`${path} is ${brief(has)}, not absent`];
   if (Array.isArray(wanted)) return missingOfList(wanted, has, path);
   const other = [`${path} is ${brief(has)}, not ${brief(wanted)}`];
-  if (!isRecord(wanted)) return sameWords(wanted, has) ? [] : other;
+  if (!isRecord(wanted)) return sameWords(wanted, has) || sameAmount(path, wanted, has) ? [] : other;
   if (!isRecord(has)) return Object.keys(wanted).length === 0 ? [] : other;
   const missing: string[] = [];
   for (const [key, value] of Object.entries(wanted)) {
@@ -59,6 +60,14 @@ function sameWords(wanted: unknown, has: unknown): boolean {
   if (wanted === has) return true;
   if (typeof wanted !== 'string' || typeof has !== 'string' || !BACK_OFF.test(wanted)) return false;
   return wanted.replace(BACK_OFF, '') === has.replace(BACK_OFF, '');
+}
+
+/** The kubelet writes an amount anew, in the unit that fits: `31250Ki` for 32M. */
+const AMOUNTS = /\.(?:requests|limits|allocatedResources|capacity|allocatable)\./;
+function sameAmount(path: string, wanted: unknown, has: unknown): boolean {
+  if (typeof wanted !== 'string' || typeof has !== 'string' || !AMOUNTS.test(path)) return false;
+  const [a, b] = [parseQuantity(wanted), parseQuantity(has)];
+  return a !== undefined && b !== undefined && compareQuantity(wanted, has) === 0;
 }
 
 const BRIEF_CHARS_MAX = 120;

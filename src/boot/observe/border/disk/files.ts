@@ -251,7 +251,7 @@ export class FileBorder {
 
   #place(path: string): Place {
     const at = this.#at(path);
-    if (path.includes('/../')) return { kind: 'other' };
+    if (path.split('/').includes('..')) return { kind: 'other' };
     if (at === this.#o.stateDir || at.startsWith(`${this.#o.stateDir}/`)) return { kind: 'own' };
     const pods = `${this.#o.rootDir}/pods/`;
     if (!path.startsWith(pods)) return { kind: 'other' };

@@ -73,8 +73,7 @@ export class CriBorder {
     switch (call.method) {
       case 'RunPodSandbox': {
         const { uid, attempt } = call.req.config.metadata;
-        const shown = ({ sandboxes }: Listing) =>
-          sandboxes.find((s) => s.metadata?.uid === uid && s.metadata.attempt >= attempt && s.state === 'SANDBOX_READY');
+        const shown = ({ sandboxes }: Listing) => sandboxes.find((s) => s.metadata?.uid === uid && s.metadata.attempt >= attempt);
         const wanted = { ...podOf(call.req.config.metadata), what: `made the sandbox (attempt ${attempt})` };
         return { podSandboxId: (await this.#wait(call, opts, wanted, shown)).id };
       }
@@ -82,8 +81,10 @@ export class CriBorder {
         const { sandboxConfig, config } = call.req;
         const { name, attempt } = config.metadata;
         const { uid } = sandboxConfig.metadata;
+        // The attempt is counted by the logs there are: the kubelet may have begun one already.
+        const isIt = (c: CriContainer) => (c.metadata?.attempt ?? 0) >= attempt || c.state !== 'CONTAINER_EXITED';
         const shown = ({ containers }: Listing) =>
-          containers.find((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && c.metadata.attempt >= attempt);
+          containers.find((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && isIt(c));
         const wanted = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})` };
         return { containerId: (await this.#wait(call, opts, wanted, shown)).id };
       }
