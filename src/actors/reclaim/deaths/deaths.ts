@@ -47,20 +47,20 @@ export function deathsSpec(o: DeathsOptions): ActorSpec<DeathsEvent> {
     // Nobody waits for it: of a storm it may lose the oldest.
     mailbox: { capacity: 1_024, overflow: 'drop-oldest' },
     start: (ctx) => {
-      const keeper = new Keeper(ctx, o);
+      const bundles = new Bundles(ctx, o);
       return {
         logic: provided(
           deathsMachine,
           {
             actors: {
-              read: fromPromise<readonly DeathHead[]>(() => keeper.read()),
-              keep: fromPromise<Kept, KeepInput>(({ input }) => keeper.keep(input)),
+              read: fromPromise<readonly DeathHead[]>(() => bundles.read()),
+              keep: fromPromise<Kept, KeepInput>(({ input }) => bundles.keep(input)),
               // Also where a pod only just got on: it is forgotten then.
-              lookout: lookout<{ standings: Standings }>(ctx.ports.clock, ({ standings }) => standings.size > 0 || keeper.isAnyUnsettled()),
+              lookout: lookout<{ standings: Standings }>(ctx.ports.clock, ({ standings }) => standings.size > 0 || bundles.isAnyUnsettled()),
             },
             actions: {
-              publish: (_, { kept }) => keeper.publish(kept),
-              report: (_, params) => keeper.report(params),
+              publish: (_, { kept }) => bundles.publish(kept),
+              report: (_, params) => bundles.report(params),
             },
           },
           () => new Facts(ctx, o),
@@ -94,7 +94,7 @@ class Facts extends LazyMoment implements DeathsFacts {
   readonly deathOf: DeathsFacts['deathOf'] = ({ pod }) => deathOf(pod, 'stuck', this.wallMs);
 }
 
-class Keeper {
+class Bundles {
   readonly #ctx: ActorCtx<DeathsEvent>;
   readonly #o: DeathsOptions;
   readonly #files: BundleFiles;

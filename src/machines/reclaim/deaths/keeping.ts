@@ -78,7 +78,5 @@ export function sorted(heads: readonly DeathHead[]): DeathHead[] {
   return [...heads].sort(byAge);
 }
 function grouped(heads: readonly DeathHead[], by: (head: DeathHead) => string): DeathHead[][] {
-  const groups = new Map<string, DeathHead[]>();
-  for (const head of sorted(heads)) groups.set(by(head), [...(groups.get(by(head)) ?? []), head]);
-  return [...groups.values()];
+  return [...Map.groupBy(sorted(heads), by).values()];
 }
