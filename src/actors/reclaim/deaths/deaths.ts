@@ -56,7 +56,10 @@ export function deathsSpec(o: DeathsOptions): ActorSpec<DeathsEvent> {
               read: fromPromise<readonly DeathHead[]>(() => bundles.read()),
               keep: fromPromise<Kept, KeepInput>(({ input }) => bundles.keep(input)),
               // Also where a pod only just got on: it is forgotten then.
-              lookout: lookout<{ standings: Standings }>(ctx.ports.clock, ({ standings }) => standings.size > 0 || bundles.isAnyUnsettled()),
+              lookout: lookout<{ standings: Standings }>(
+                ctx.ports.clock,
+                ({ standings }) => standings.size > 0 || bundles.isAnyUnsettled(),
+              ),
             },
             actions: {
               publish: (_, { kept }) => bundles.publish(kept),
