@@ -13,7 +13,6 @@ import { json as jsonPage, podsAnswer, type ShownPage, withPods } from '../../ma
 import { nodePage } from '../../machines/shown/nodePage.ts';
 import { logFileOf } from '../../machines/shown/podLogs.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import type { Observer } from '../../ports/machine/observer.ts';
 import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -74,11 +73,11 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/chart': page('/chart'),
       '/timeline': page('/timeline'),
       '/deaths': page('/deaths'),
+      '/disagreements': page('/disagreements'),
       '/death': (req) => deathRoute(ctx, { rootDir: o.figures?.rootDir ?? '', req }),
       '/page': () => pageAddress(o),
       '/summary': summaryRoute(ctx, o),
       '/node': () => json(nodePage(now(), o.inspect.identity?.kubeconfig)),
-      '/disagreements': () => disagreements(ports.observer),
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
       '/pods': (req) => podsPage(now(), req),
       '/logs': (req) => logFile(ctx, { m: now(), podLogsDir: o.podLogsDir, req }),
@@ -122,13 +121,6 @@ function summaryRoute(ctx: ActorCtx<ServerEvent>, { figures, podLogsDir, inspect
       return text(`503: the figures cannot be had: ${messageOf(error)}\n`, 503);
     }
   };
-}
-
-/** What an observing node expects of the kubelet, and where the two disagree. */
-function disagreements(observer: Observer | undefined): HttpReply {
-  return observer === undefined
-    ? text('501: this program is the kubelet of its node: it observes no other\n', 501)
-    : json(observer.ledger());
 }
 
 /** `POST`: opens the debugger and says where. `DELETE`: closes it. */

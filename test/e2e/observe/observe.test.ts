@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObserverLedger } from '../../../src/machines/shown/observer/ledger.ts';
 import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { Observer } from '../lab/observer.ts';
+import { PageBrowser, pageBehind, picture } from '../lab/page/browser.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../../dist/sandboxd.mjs');
 
@@ -42,10 +43,27 @@ async function seen(name: string): Promise<string> {
   return line.trim().split(/\s+/).slice(2, 5).join(' ');
 }
 
+/** A person finds it on the first view, and in the view of the kubelet. */
+async function browsed(): Promise<void> {
+  await using browser = await PageBrowser.launch();
+  const { url } = await pageBehind(observer.admin);
+  await using o = await browser.open(url);
+  await o.page.getByText('default/late-e2e').first().waitFor();
+  await o.page.getByRole('link', { name: 'Kubelet' }).click();
+  const view = o.page.getByLabel('Kubelet', { exact: true });
+  await view
+    .getByText(/the kubelet has not/)
+    .first()
+    .waitFor();
+  await view.getByRole('cell', { name: 'StartContainer' }).waitFor();
+  await picture(o.page, 'inspect-kubelet', 440);
+  expect(browser.problems).toEqual([]);
+}
+
 describe('beside a daemon of ours', () => {
   it('takes its pods as they are, follows a new one to its end, and leaves the kubelet’s files alone', async () => {
     const before = filesOf(kubelet.rootDir);
-    await observer.start([`--kubelet-pid=${kubelet.pid}`]);
+    await observer.start([`--kubelet-pid=${kubelet.pid}`, '--actorlet-inspect=127.0.0.1:0']);
     await kubelet.wait('the observer sees the pod', async () => (await seen('calm')) === '1/1 Running 0');
     expect(observer.log()).toMatch(/kubelet +process \d+/);
     expect(filesOf(kubelet.rootDir)).toEqual(before);
@@ -81,6 +99,7 @@ describe('beside a daemon of ours', () => {
         code: 1,
         stdout: expect.stringContaining('the kubelet has not'),
       });
+      await browsed();
     } finally {
       process.kill(pid, 'SIGCONT');
     }

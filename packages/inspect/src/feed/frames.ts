@@ -11,6 +11,7 @@ import type { VolumeSummary } from '@actorlet/kubelet/machines/services/volumes/
 import type { ShownImage } from '@actorlet/kubelet/machines/shown/moment/images.ts';
 import type { PodHistory } from '@actorlet/kubelet/machines/shown/moment/podHistory.ts';
 import type { PodTrouble } from '@actorlet/kubelet/machines/shown/moment/wrong.ts';
+import type { Disagreement, ExpectedAct, ObserverLedger } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import type { RecorderEntry } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
 import type { Cause } from '@actorlet/kubelet/machines/supervision/address.ts';
@@ -50,6 +51,8 @@ export interface HelloFrame {
   version: string;
   startedAtMs: number;
   faultInjection: boolean;
+  /** It watches another program, which is the kubelet of the node: there is a {@link KubeletFrame}. */
+  observes?: true;
   /** The page may restart and delete pods, with the token. Absent: not. */
   actsOnPods?: true;
   /** This is no live node: what it was can be looked at for each moment of it. */
@@ -191,6 +194,8 @@ export interface ProblemsFrame {
   /** Lines about the node itself: the runtime, the API server, pressures. */
   node: readonly string[];
   pods: Listed<PodTrouble>;
+  /** What the kubelet that is observed has not done, and where it does something else. Absent on other nodes. */
+  kubelet?: Listed<AboutKubelet>;
   /** Manifests that no pod came of. */
   manifests: Listed<{ where: string; message: string }>;
   /** Actors whose trouble `node` does not tell. */
@@ -205,6 +210,30 @@ interface DeathShown {
   uid: string;
   name: string;
   title: string;
+}
+/** A line about the kubelet that is observed. `uid`, `pod`: '' = about the node. `uid` is '' too where the pod is gone. */
+export interface AboutKubelet {
+  uid: string;
+  pod: string;
+  text: string;
+}
+/** Acts that are expected of the kubelet, and where it does something else than this tree would. */
+export interface KubeletFrame {
+  t: 'kubelet';
+  /** Since when it is observed. */
+  sinceMs: number;
+  /** On no list of differences; the newest first. */
+  standing: Listed<DisagreementShown>;
+  /** Standing, and on the list of known differences. */
+  known: Listed<DisagreementShown>;
+  settled: Listed<DisagreementShown>;
+  /** The oldest first. */
+  expected: Listed<Omit<ExpectedAct, 'kind'>>;
+  counts: ObserverLedger['counts'];
+}
+export interface DisagreementShown extends AboutKubelet, Pick<Disagreement, 'id' | 'kind' | 'sinceMs' | 'settledMs'> {
+  /** The rule that it is about, or the entry in the list of known differences. */
+  why: string;
 }
 /** Figures of the host, from the process that reads them. */
 export interface HostFrame {
@@ -234,6 +263,7 @@ export type ServerFrame =
   | DecisionsFrame
   | EventsFrame
   | ProblemsFrame
+  | KubeletFrame
   | HostFrame;
 
 /** All that a viewer may say: what it looks at. Each replaces what it said before. */
@@ -243,6 +273,7 @@ export interface WatchFrame {
   pod?: string;
   events?: boolean;
   decisions?: boolean;
+  kubelet?: boolean;
   host?: boolean;
   /** The moment, of a recording. */
   atMs?: number;
@@ -275,6 +306,7 @@ export function readViewerFrame(text: string): WatchFrame | null {
     pod,
     events: Reflect.get(value, 'events') === true,
     decisions: Reflect.get(value, 'decisions') === true,
+    kubelet: Reflect.get(value, 'kubelet') === true,
     host: Reflect.get(value, 'host') === true,
     ...(typeof atMs === 'number' && Number.isFinite(atMs) ? { atMs } : {}),
   };

@@ -8,6 +8,7 @@ import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { lostPeers } from '@actorlet/kubelet/machines/shown/moment/lostPeers.ts';
+import { observerView } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import type { RecorderEntry } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
 import { WatchedActor } from './actorDetail.ts';
 import { decisionsFrame } from './decisions.ts';
@@ -23,6 +24,7 @@ import {
   type SnapshotFrame,
   type WatchFrame,
 } from './frames.ts';
+import { kubeletFrame } from './kubelet.ts';
 import { momentOf } from './live.ts';
 import { LIFE_FRAME, podFrame } from './podDetail.ts';
 import { problemsFrame } from './problems.ts';
@@ -130,6 +132,7 @@ export class Hub {
       version: node.version,
       startedAtMs: node.startedAtMs,
       faultInjection: node.faults !== null,
+      ...(momentOf(node).read(observerView) === undefined ? {} : { observes: true }),
       ...(this.#actsOnPods ? { actsOnPods: true } : {}),
     };
     viewer.send(this.#text(hello));
@@ -346,6 +349,10 @@ export class Hub {
       }
       if (client.watch.decisions === true && (full || !client.sent.has('decisions'))) {
         this.#once(client, 'decisions', decisionsFrame(now));
+      }
+      if (client.watch.kubelet === true && (full || !client.sent.has('kubelet'))) {
+        const frame = kubeletFrame(now);
+        if (frame !== null) this.#once(client, 'kubelet', frame);
       }
     }
   }

@@ -4,6 +4,7 @@ import { deathsView } from '@actorlet/kubelet/machines/reclaim/deaths/messages.t
 import type { Moment } from '@actorlet/kubelet/machines/shown/moment/moment.ts';
 import { wrongWith } from '@actorlet/kubelet/machines/shown/moment/wrong.ts';
 import type { ProblemsFrame } from './frames.ts';
+import { kubeletProblems } from './kubelet.ts';
 
 const LISTED_MAX = 40;
 const MESSAGE_CHARS_MAX = 600;
@@ -11,12 +12,14 @@ const MESSAGE_CHARS_MAX = 600;
 export function problemsFrame(m: Moment): ProblemsFrame {
   const { lost, pressures, pods, manifests, actors } = wrongWith(m);
   const unwell = actors.filter((a) => !a.ok && !lost.has(a.path));
+  const kubelet = kubeletProblems(m);
   const node = [...lost.values(), ...pressures.map((name) => `${name}: no new pods of the lowest class are admitted`)];
   return {
     t: 'problems',
-    count: node.length + pods.length + manifests.length + unwell.length,
+    count: node.length + pods.length + (kubelet?.length ?? 0) + manifests.length + unwell.length,
     node,
     pods: { listed: pods.slice(0, LISTED_MAX).map((p) => ({ ...p, message: cut(p.message) })), more: more(pods) },
+    ...(kubelet === null ? {} : { kubelet: { listed: kubelet.slice(0, LISTED_MAX), more: more(kubelet) } }),
     manifests: {
       listed: manifests.slice(0, LISTED_MAX).map(({ where, message }) => ({ where, message: cut(message) })),
       more: more(manifests),

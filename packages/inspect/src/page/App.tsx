@@ -1,11 +1,12 @@
 import { useEffect, useState } from 'react';
 import { EntryRow, Guard } from './bits.tsx';
-import { go, hrefOf, type Route, readRoute, TABS, useRoute } from './route.ts';
+import { go, hrefOf, type Route, readRoute, TABS, type Tab, useRoute } from './route.ts';
 import { nowMs, type PageState, store, usePage } from './store.ts';
 import { ActorPage } from './views/Actor.tsx';
 import { Decisions } from './views/Decisions.tsx';
 import { Events } from './views/Events.tsx';
 import { Host } from './views/Host.tsx';
+import { Kubelet } from './views/Kubelet.tsx';
 import { Past } from './views/Past.tsx';
 import { Pods } from './views/Pods.tsx';
 import { Problems } from './views/Problems.tsx';
@@ -14,7 +15,15 @@ import { Trace } from './views/Trace.tsx';
 import { Tree } from './views/Tree.tsx';
 import { duration, toneOf } from './words.ts';
 
-const TITLES = { actors: 'Actors', pods: 'Pods', events: 'Events', trace: 'Trace', decisions: 'Decisions', host: 'Host' } as const;
+const TITLES = {
+  actors: 'Actors',
+  pods: 'Pods',
+  events: 'Events',
+  trace: 'Trace',
+  decisions: 'Decisions',
+  host: 'Host',
+  kubelet: 'Kubelet',
+} as const;
 
 export function App() {
   const state = usePage();
@@ -27,6 +36,7 @@ export function App() {
       ...(tab === 'events' ? { events: true } : {}),
       ...(tab === 'decisions' ? { decisions: true } : {}),
       ...(tab === 'host' ? { host: true } : {}),
+      ...(tab === 'kubelet' ? { kubelet: true } : {}),
     });
     document.title = `${state.hello?.node ?? 'actorlet'} · ${TITLES[tab].toLowerCase()}`;
   }, [route, state.hello?.node]);
@@ -74,6 +84,8 @@ function View({ state, route }: { state: PageState; route: Route }) {
       return <Decisions state={state} />;
     case 'host':
       return <Host state={state} />;
+    case 'kubelet':
+      return <Kubelet state={state} />;
   }
 }
 
@@ -86,7 +98,7 @@ function Header({ state, route }: { state: PageState; route: Route }) {
         <strong>actorlet</strong> <span className="quiet">{state.hello?.node ?? '…'}</span>
       </a>
       <nav aria-label="Views">
-        {TABS.filter((tab) => !(recorded && tab === 'host')).map((tab) => (
+        {tabsOf(state.hello).map((tab) => (
           <a key={tab} href={hrefOf(tab)} aria-current={route.tab === tab ? 'page' : undefined}>
             {TITLES[tab]}
             {tab === 'pods' && state.pods.size > 0 ? <span className="count">{state.pods.size}</span> : null}
@@ -107,6 +119,11 @@ function Header({ state, route }: { state: PageState; route: Route }) {
       </span>
     </header>
   );
+}
+
+/** No figures of a host are in a recording, and most nodes observe no kubelet. */
+function tabsOf(hello: PageState['hello']): readonly Tab[] {
+  return TABS.filter((tab) => (tab !== 'host' || hello?.recording === undefined) && (tab !== 'kubelet' || hello?.observes === true));
 }
 
 /** Actors that pass through their states every few seconds. */
@@ -177,7 +194,7 @@ function Overview({ state }: { state: PageState }) {
         </section>
       </div>
       <p className="quiet keys">
-        Keys: <kbd>1</kbd>–<kbd>6</kbd> views, <kbd>/</kbd> search, arrows in the tree, <kbd>Esc</kbd> back.
+        Keys: <kbd>1</kbd>–<kbd>{tabsOf(hello).length}</kbd> views, <kbd>/</kbd> search, arrows in the tree, <kbd>Esc</kbd> back.
       </p>
     </section>
   );
@@ -228,7 +245,7 @@ function useShortcuts(): void {
         return;
       }
       if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
-      const tab = TABS[Number(e.key) - 1];
+      const tab = tabsOf(store.state.hello)[Number(e.key) - 1];
       if (tab !== undefined) go(tab);
       if (e.key === '/') {
         const search = document.querySelector<HTMLInputElement>('input[type=search]');

@@ -1,7 +1,7 @@
 /** Where the page is, in the part of the address behind `#`: `#/actors/PATH`, `#/pods/UID`, `#/trace`. */
 import { useSyncExternalStore } from 'react';
 
-export const TABS = ['actors', 'pods', 'events', 'trace', 'decisions', 'host'] as const;
+export const TABS = ['actors', 'pods', 'events', 'trace', 'decisions', 'host', 'kubelet'] as const;
 export type Tab = (typeof TABS)[number];
 export interface Route {
   tab: Tab;

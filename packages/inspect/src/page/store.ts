@@ -11,6 +11,7 @@ import type {
   EventsFrame,
   HelloFrame,
   HostFrame,
+  KubeletFrame,
   PodFrame,
   PodRow,
   ProblemsFrame,
@@ -50,6 +51,7 @@ export interface PageState {
   pod: PodFrame | null;
   kubeEvents: EventsFrame | null;
   decisions: DecisionsFrame | null;
+  kubelet: KubeletFrame | null;
   /** Null: not told yet. */
   problems: ProblemsFrame | null;
   host: HostFrame | null;
@@ -73,6 +75,7 @@ const EMPTY: PageState = {
   pod: null,
   kubeEvents: null,
   decisions: null,
+  kubelet: null,
   problems: null,
   host: null,
   hostPast: [],
@@ -116,6 +119,8 @@ function folded(state: PageState, frame: ServerFrame, nowMs: number): PageState 
       return { ...state, kubeEvents: frame };
     case 'decisions':
       return { ...state, decisions: frame };
+    case 'kubelet':
+      return { ...state, kubelet: frame };
     case 'problems':
       return { ...state, problems: frame };
     case 'host':

@@ -3,6 +3,7 @@
 import { activeStates } from '@actorlet/kubelet/machines/chart/active.ts';
 import { type Chart, statesOf } from '@actorlet/kubelet/machines/chart/definition.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import { observerView } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import { transitionOf } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
 import { isUp } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { decisionsFrame } from '../feed/decisions.ts';
@@ -16,6 +17,7 @@ import {
   type ServerFrame,
   type WatchFrame,
 } from '../feed/frames.ts';
+import { kubeletFrame } from '../feed/kubelet.ts';
 import { podFrame } from '../feed/podDetail.ts';
 import { problemsFrame } from '../feed/problems.ts';
 import { allActorRows, podRows } from '../feed/rows.ts';
@@ -88,6 +90,7 @@ export class PastFeed {
       version: last?.version ?? '',
       startedAtMs: last?.startedAtMs ?? 0,
       faultInjection: false,
+      ...(this.#recording.at(toMs).read(observerView) === undefined ? {} : { observes: true }),
       recording: { fromMs, toMs, runs: runs.slice(-RUNS_MAX).map((r) => ({ fromMs: r.fromMs, toMs: r.toMs, stopped: r.stopped })) },
     };
   }
@@ -107,6 +110,8 @@ export class PastFeed {
     if (pod !== '') out.push(this.#life, podFrame(m, pod));
     if (watch.events === true) out.push({ t: 'events', events: (m.read(eventsView) ?? []).slice(-EVENTS_MAX) });
     if (watch.decisions === true) out.push(decisionsFrame(m));
+    const kubelet = watch.kubelet === true ? kubeletFrame(m) : null;
+    if (kubelet !== null) out.push(kubelet);
     return out;
   }
 }

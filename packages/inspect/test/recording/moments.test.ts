@@ -76,6 +76,7 @@ function questions(h: VirtualNode, charts = 1): [string, Record<string, string>]
     ['/healthz', { verbose: '', json: '' }],
     ['/events', {}],
     ['/deaths', {}],
+    ['/disagreements', {}],
     ['/recorder', { path: 'node/pods', limit: '50' }],
     ['/why', { pod: 'node' }],
     ['/why', { pod: 'broken.yaml' }],

@@ -7,6 +7,7 @@ import { type PodsView, podManagerAddr, podsView } from '../../pods/manager/mess
 import { deathsView } from '../../reclaim/deaths/messages.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor } from '../../supervision/actorState.ts';
 import { findPod, recordMeant, uidOf } from '../findPod.ts';
+import { observerView } from '../observer/ledger.ts';
 import { entryLine } from '../recorderEntry.ts';
 import { renderTree } from '../tree.ts';
 import { whyOf } from '../why/whyOf.ts';
@@ -36,6 +37,7 @@ const PAGES: Readonly<Record<string, (m: Moment, query: Query) => ShownPage>> = 
   '/timeline': timeline,
   '/chart': chart,
   '/deaths': deaths,
+  '/disagreements': disagreements,
 };
 export const PAGE_PATHS: readonly string[] = Object.keys(PAGES);
 
@@ -142,6 +144,12 @@ function timeline(m: Moment, query: Query): ShownPage {
 function deaths(m: Moment): ShownPage {
   const kept = m.read(deathsView);
   return kept === undefined ? text('404: no deaths are kept here (--actorlet-deaths-max)\n', 404) : json({ deaths: kept });
+}
+
+/** What an observing node expects of the kubelet, and where the two disagree. */
+function disagreements(m: Moment): ShownPage {
+  const ledger = m.read(observerView);
+  return ledger === undefined ? text('501: this program is the kubelet of its node: it observes no other\n', 501) : json(ledger);
 }
 
 function chart(m: Moment, query: Query): ShownPage {

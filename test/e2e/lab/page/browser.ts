@@ -1,7 +1,7 @@
 /** The inspection page in Debian's Chromium, for tests. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { adminClient } from '@actorlet/admin/src/client.ts';
+import { type AdminClient, adminClient } from '@actorlet/admin/src/client.ts';
 import type { TestNode } from '@actorlet/harness/src/index.ts';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 
@@ -62,8 +62,10 @@ export class PageBrowser implements AsyncDisposable {
 }
 
 /** The page listens some moments after the node is ready. */
-export async function pageOf(of: TestNode): Promise<{ url: string; token: string }> {
-  const client = adminClient(of.adminSocket, AbortSignal.timeout(SOON_MS));
+export function pageOf(of: TestNode): Promise<{ url: string; token: string }> {
+  return pageBehind(adminClient(of.adminSocket, AbortSignal.timeout(SOON_MS)));
+}
+export async function pageBehind(client: AdminClient): Promise<{ url: string; token: string }> {
   let answer = await client.get('/page');
   await soon('the page listens', async () => {
     answer = await client.get('/page');

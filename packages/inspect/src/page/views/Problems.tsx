@@ -1,7 +1,7 @@
 /** What is wrong now, worst first: the node, its pods, manifests, actors, and the faults that somebody causes. */
 
 import type { Listed, ProblemsFrame } from '../../feed/frames.ts';
-import { Section } from '../bits.tsx';
+import { AboutPod, Section } from '../bits.tsx';
 import { hrefOf } from '../route.ts';
 import { nowMs, type PageState } from '../store.ts';
 import { duration } from '../words.ts';
@@ -15,7 +15,7 @@ const NONE: ProblemsFrame = {
 
 export function Problems({ state }: { state: PageState }) {
   const { hello } = state;
-  const { count, node, pods, manifests, actors, deaths } = state.problems ?? NONE;
+  const { count, node, pods, kubelet, manifests, actors, deaths } = state.problems ?? NONE;
   return (
     <>
       {count === 0 && (
@@ -38,6 +38,15 @@ export function Problems({ state }: { state: PageState }) {
           </li>
         )}
       </Group>
+      {kubelet !== undefined && (
+        <Group title="The kubelet" of={kubelet}>
+          {(about) => (
+            <li key={`${about.uid} ${about.text}`}>
+              <i className="dot warn" /> <AboutPod of={about} /> <span className="quiet">{about.text}</span>
+            </li>
+          )}
+        </Group>
+      )}
       <Group title="Manifests that cannot be used" of={manifests}>
         {(m) => (
           <li key={m.where}>

@@ -23,7 +23,7 @@ import { type CriView, criView } from '@actorlet/kubelet/machines/runtime/cri/me
 import { runtimePodsView } from '@actorlet/kubelet/machines/runtime/pleg/messages.ts';
 import { probesView } from '@actorlet/kubelet/machines/services/probes/messages.ts';
 import { volumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
-import { observerView, standing } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
+import { type Disagreement, type ObserverLedger, observerView } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import type { ViewKey } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { type Check, isNumber, isText, isTruth, listOf, oneOf, optional, orNull, shape, tuple } from '../checks.ts';
 import { crc32 } from '../crc32.ts';
@@ -93,6 +93,12 @@ const disagreement = shape({
   ...{ id: isNumber, sort: oneOf('missing', 'unexpected', 'differs'), kind: isText, pod: isText, uid: isText, expected: isText },
   ...{ came: isText, sinceMs: isNumber, settledMs: orNull(isNumber), rule: isText, known: orNull(isText) },
 });
+/** Recordings of older observers have their disagreements in it. */
+type LedgerHead = Omit<ObserverLedger, 'disagreements'> & { disagreements?: readonly Disagreement[] };
+const ledgerHead = shape({
+  ...{ sinceMs: isNumber, expected: listOf(expectedAct), disagreements: optional(listOf(disagreement)), dropped: isNumber },
+  counts: listOf(shape({ kind: isText, agreed: isNumber, disagreed: isNumber, known: isNumber })),
+});
 const texts = listOf(isText);
 const pairs = (value: Check): Check => listOf(tuple(isText, value));
 const mapOf = <V>(list: readonly (readonly [string, V])[]): ReadonlyMap<string, V> => new Map(list);
@@ -158,23 +164,15 @@ export const KEPT_VIEWS: readonly KeptView[] = [
     join: (parts) => [...parts.values()].filter((e) => e !== null),
   }),
   whole(deathsView, same, listOf(deathHead)),
-  whole(
-    observerView,
-    (ledger) => ({
-      sinceMs: ledger.sinceMs,
-      expected: ledger.expected,
-      disagreements: standing(ledger),
-      counts: [],
-      dropped: ledger.dropped,
-    }),
-    shape({
-      sinceMs: isNumber,
-      expected: listOf(expectedAct),
-      disagreements: listOf(disagreement),
-      counts: listOf(isRecord),
-      dropped: isNumber,
-    }),
-  ),
+  kept<ObserverLedger, LedgerHead | Disagreement>(observerView, {
+    parts: ({ disagreements, ...head }) => [[WHOLE, head], ...disagreements.map((d) => [String(d.id), d] as const)],
+    pack: same,
+    check: (v) => ledgerHead(v) || disagreement(v),
+    join: (parts) => {
+      const { disagreements = [], ...head } = parts.get(WHOLE) ?? { sinceMs: 0, expected: [], counts: [], dropped: 0 };
+      return { ...head, disagreements: [...disagreements, ...[...parts].flatMap(([key, d]) => (key === WHOLE ? [] : [d]))] };
+    },
+  }),
   mapped(sourceErrorsView, (errors: readonly SourceError[]) => errors, listOf(error)),
   mapped(manifestsView, same, shape({ namespace: isText, name: isText })),
   kept<RuntimePodsView, ListedPod | null>(runtimePodsView, {
