@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
-import { type VolumeIo, volumeEffects } from '../../src/actors/services/volumes/logic.ts';
+import { type VolumeIo, volumeEffects, volumesLogic } from '../../src/actors/services/volumes/logic.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import type { ListedPod, RuntimePodsView } from '../../src/machines/pod/runtime/seen.ts';
 import { containerMounts } from '../../src/machines/pod/volumes/containerMounts.ts';
@@ -332,4 +332,43 @@ describe('the mounts of a container', () => {
     });
     expect(containerMounts({ name: 'main', volumeMounts: [{ name: 'rw', mountPath: '/n', subPath: 'a' }] }, volumes).ok).toBe(false);
   });
+});
+
+it('a dead server is given up for pods whose volumes go, and not for one that is wanted again before its volume is gone', async () => {
+  const time = virtualTime();
+  const severed: (readonly string[])[] = [];
+  const wait = new Promise<never>(() => {});
+  const moment = () => ({ wallMs: 0, monoMs: time.clock.monoMs(), random: 0 });
+  const io = {
+    scan: async () => ['goes', 'back', 'other'].map((uid) => volumeRef(uid, 'kubernetes.io~nfs', 'v')),
+    setUp: async () => null,
+    tearDown: () => wait,
+    sever: async (uids: readonly string[]) => void severed.push([...uids].sort()),
+    ...{ grow: () => wait, bindSubPath: () => wait, mountFailed() {}, growthFailed() {}, tearDownFailed() {}, publish() {}, forget() {} },
+  };
+  const facts = () => ({ ...moment(), pods: undefined, listed: undefined, unanswered: () => [], isOpen: () => true });
+  const manager = createActor(volumesLogic(io, { clock: time.clock, moment, facts }), {
+    input: { rootDir: '/r', refreshMs: 60_000 },
+  }).start();
+  const replyTo = () => Object.assign(() => {}, { refuse() {}, signal: new AbortController().signal });
+  const spec = { containers: [{ name: 'main' }], volumes: [{ name: 'v', nfs: { server: 'files', path: '/exports' } }] };
+  const want = (uid: string) =>
+    manager.send({ type: 'volumes.mount', uid, pod: { ...POD, spec, metadata: { ...POD.metadata, uid } }, replyTo: replyTo() });
+  const unwant = (uid: string) => manager.send({ type: 'volumes.unmount', uid, replyTo: replyTo() });
+  const stuck = async (uid: string) => {
+    manager.send({ type: 'volumes.sever', uid });
+    await time.advance(1);
+    return severed.at(-1);
+  };
+  await time.advance(1);
+  unwant('goes');
+  unwant('back');
+  await time.advance(1);
+  want('back');
+  expect(await stuck('other')).toEqual(['goes', 'other']);
+  // It has ended after all, and is here again with the same UID.
+  unwant('other');
+  want('other');
+  expect(await stuck('goes')).toEqual(['goes', 'goes']);
+  manager.stop();
 });

@@ -124,9 +124,10 @@ export function isMounted(phase: VolumePhase | undefined): boolean {
   return phase === 'mounted' || phase === 'stale';
 }
 
-/** Pods whose volumes are being taken down: no container of theirs runs. */
-export function leavingPods({ actual }: { actual: ActualState }): string[] {
-  return [...actual.values()].filter(({ phase }) => phase === 'unmounting' || phase === 'unmountFailed').map(({ ref }) => ref.uid);
+/** Pods whose volumes are being taken down, and which nobody has asked for since: no container of theirs runs. */
+export function leavingPods({ desired, actual }: { desired: DesiredState; actual: ActualState }): string[] {
+  const goes = ({ ref, phase }: Actual) => (phase === 'unmounting' || phase === 'unmountFailed') && !desired.has(ref.uid);
+  return [...actual.values()].filter(goes).map(({ ref }) => ref.uid);
 }
 
 /** A volume that is being taken down, or was released, has no parts. */

@@ -66,7 +66,7 @@ export interface VolumesContext extends VolumesInput {
   /** Ids of the statecharts, by volume key. */
   machines: ReadonlyMap<string, string>;
   waiters: readonly Waiter[];
-  /** Pods whose containers do not end. */
+  /** Pods whose containers do not end; out once they are here again with the same UID. */
   stuck: ReadonlySet<string>;
   /** Servers are being asked; `again`: more pods are to go since. */
   severing: 'no' | 'yes' | 'again';
@@ -132,10 +132,10 @@ const deciding = effects.extend({
       const waiters = context.waiters.filter((w) => w.uid !== uid || (w.pod === null) === (pod === null));
       const desired = new Map(context.desired);
       // A pod whose containers start again and again asks all the time: its files are compared when their time has come all the same.
-      const due = context.desired.get(uid)?.refreshAtMonoMs ?? refreshAt(context.refreshMs, facts());
       if (pod === null) desired.delete(uid);
-      else desired.set(uid, { pod, refreshAtMonoMs: due });
-      enqueue.assign({ lastId: ask, desired, waiters: [...waiters, { ask, uid, pod }] });
+      else desired.set(uid, { pod, refreshAtMonoMs: desired.get(uid)?.refreshAtMonoMs ?? refreshAt(context.refreshMs, facts()) });
+      const stuck = pod === null ? context.stuck : new Set([...context.stuck].filter((one) => one !== uid));
+      enqueue.assign({ lastId: ask, desired, stuck, waiters: [...waiters, { ask, uid, pod }] });
       enqueue({ type: 'hold', params: { ask, replyTo } });
       enqueue.raise({ type: 'waiter.expired', ask }, { id: `waiter:${ask}`, delay: VOLUMES_WAIT_MS });
     }),
