@@ -58,8 +58,12 @@ function keptBelow(path: string, snapshot: unknown): string[] {
   });
 }
 
-/** Their statecharts come and go, with plugins and with pods that are asked about. */
-const PASSING = ['node/allocation/devices', 'node/allocation/coordinator', 'node/allocation/claims'];
+const PASSING = [
+  // Their statecharts come and go, with plugins and with pods that are asked about.
+  ...['node/allocation/devices', 'node/allocation/coordinator', 'node/allocation/claims'],
+  // Sweepers have one act while they rest or sweep, and none while they gather.
+  ...['node/allocation/cgroupReaper', 'node/reclaim/containerGc', 'node/reclaim/housekeeping', 'node/reclaim/logRotation'],
+];
 /** With the acts of all of them. */
 function below(snapshot: unknown): number {
   const { children = {} } = (snapshot ?? {}) as { children?: Record<string, { getSnapshot(): unknown } | undefined> };
@@ -70,7 +74,6 @@ const CERTIFICATE_BUSY = /loading|storing|keying|requesting|looking|watching/;
 const BUSY: ReadonlyMap<string, RegExp> = new Map([
   ['node/allocation/cgroups', /preparing|enforcing|renewing/],
   ['node/allocation/cpus', /loading|saving|confining/],
-  ['node/allocation/cgroupReaper', /sweeping/],
   ['node/api/clientCertificate', CERTIFICATE_BUSY],
   ['node/api/servingCertificate', CERTIFICATE_BUSY],
   ['node/edge/https', /opening|refreshing/],

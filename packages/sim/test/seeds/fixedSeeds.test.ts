@@ -261,6 +261,10 @@ it('seed 52150039: a pull secret is known at once whatever the server makes of s
   passes({ seed: 52150039, minutes: 1, pods: 8 }));
 // Found at 51891a78: a pod was refused before every source was heard, and nobody freed its devices then.
 it('seed 53290062: who was refused early holds no devices', () => passes({ seed: 53290062, minutes: 1, pods: 8 }));
+// Found at 42d7e48b: a pod that was wanted again while its volumes went was taken for one that leaves.
+it('seed 53290243: a server is kept for a pod that is wanted again', () => passes({ seed: 53290243, minutes: 1, pods: 8 }));
+// Found at 42d7e48b: the fewest actors were counted while a sweep was under way, as if it were one more than at rest.
+it('seed 53290152: a sweep is no actor more', () => passes({ seed: 53290152, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });
