@@ -64,6 +64,19 @@ describe('the inspection page', () => {
     await picture(page, 'tree');
   });
 
+  it('tells restarts of containers from those of actors, on the overview and on the worker of a pod that crashes', async () => {
+    await using o = await open();
+    const { page } = o;
+    const facts = () => page.locator('.facts').first().innerText();
+    await soon('containers that were restarted', async () => /Container restarts\s+[1-9]/.test(await facts()));
+    expect(await facts()).toMatch(/Actor restarts\s+\d/);
+    await page.getByLabel('Find an actor').fill('flaky');
+    await lines(page).filter({ hasText: 'flaky-node-1' }).click();
+    await soon('its worker', async () => /Actor restarts\s+0/.test(await facts()));
+    // Nothing is called restarts alone above a pod that has some.
+    expect(await facts()).not.toMatch(/^Restarts/m);
+  });
+
   it('shows an actor: its chart with the present state lit, what it takes next, its context without secrets', async () => {
     await using o = await open();
     const { page } = o;
@@ -256,7 +269,7 @@ describe('the inspection page', () => {
     await page.getByText('Faults', { exact: true }).click();
     await page.getByRole('button', { name: 'Kill this actor' }).click();
     await page.getByText('kill: done').waitFor();
-    await soon('its restart', async () => (await page.locator('.facts').first().innerText()).match(/Restarts\s+1/) !== null);
+    await soon('its restart', async () => (await page.locator('.facts').first().innerText()).match(/Actor restarts\s+1/) !== null);
     await page.getByRole('button', { name: 'Hold its mail for 10 s' }).click();
     await page.getByText('pause: done').waitFor();
   });

@@ -3,8 +3,11 @@
 import { type ActorView, allPaths, findActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { describe, expect, it } from 'vitest';
 import { pod, type VirtualNode, virtualNode } from '../../../../test/integration/virtualNode.ts';
+import { decisionsFrame } from '../../src/feed/decisions.ts';
+import { momentOf } from '../../src/feed/live.ts';
 import { LIFE_FRAME } from '../../src/feed/podDetail.ts';
 import { podRows } from '../../src/feed/rows.ts';
+import { imageUse } from '../../src/page/words.ts';
 import { RecordedAnswers } from '../../src/recording/answers.ts';
 import { PastFeed } from '../../src/recording/pastFeed.ts';
 import { Recording } from '../../src/recording/recording.ts';
@@ -131,6 +134,43 @@ describe('a recording', () => {
     expect(chart.state).toBe('syncing.settled');
     expect(chart.active.at(-1)).toMatch(/\.settled$/);
     expect(get('/logs', { pod: 'web' }).status).toBe(404);
+  });
+
+  it('names pods where a person reads them, live and afterwards: in healthz, and by which images are used', async () => {
+    await using h = await virtualNode({ ...RECORD, config: { imageGCHighThresholdPercent: 85 } });
+    const { sink, writer } = recorded(h);
+    for (const [name, image] of [
+      ['web', 'app:2'],
+      ['cron', 'busybox'],
+    ] as const)
+      h.write(name, pod(name, { container: { image } }));
+    await h.until('both run', () => h.phase('web') === 'Running' && h.phase('cron') === 'Running');
+    const used = (frame: ReturnType<typeof decisionsFrame>) =>
+      frame.images.flatMap((i) => (i.names.some((n) => /app:2|busybox/.test(n)) ? [imageUse(i).replace(/for .*/, 'for a while')] : []));
+    const live = () => used(decisionsFrame(momentOf(inspectedOf(h))));
+    // No look of the collector is needed: they are in use for as long as their containers run.
+    await h.until('the collector has looked', () => live().length === 2, 600_000);
+    expect(live().sort()).toEqual(['used by default/cron-n1', 'used by default/web-n1']);
+    await h.advance(91_000);
+    expect(live().sort()).toEqual(['used by default/cron-n1', 'used by default/web-n1']);
+    const [uid, atMs] = [h.uid('web'), h.time.clock.wallMs()];
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    await h.advance(1_000);
+    expect(live().sort()).toEqual(['unused for a while', 'used by default/cron-n1']);
+    writer.end();
+    const recording = read(sink);
+    const v = viewer();
+    const joined = new PastFeed(recording, { startMs: atMs, life: LIFE_FRAME }).join(v);
+    joined?.message(JSON.stringify({ t: 'watch', decisions: true }));
+    joined?.message(JSON.stringify({ t: 'watch', decisions: true, atMs: recording.toMs }));
+    expect(v.of('decisions').map((frame) => used(frame).sort())).toEqual([
+      ['used by default/cron-n1', 'used by default/web-n1'],
+      ['unused for a while', 'used by default/cron-n1'],
+    ]);
+    const health = new RecordedAnswers(recording, atMs).get('/healthz', { verbose: '' }).body;
+    expect(health).toContain('[+]node/pods/workers/web-n1 ok');
+    expect(health).not.toContain(uid);
   });
 
   it('begins anew in each segment, so that it is whole without the segments before', async () => {

@@ -116,7 +116,7 @@ function Facts({ row, now }: { row: ActorRow; now: number }) {
       {row.error !== '' && <p className="error">{row.lost === true ? row.error : `Last error: ${row.error}`}</p>}
       <dl className="facts">
         <Fact name="In this state">{duration(now - row.sinceMs)}</Fact>
-        <Fact name="Restarts" tone={row.restarts > 0 ? 'warn' : ''}>
+        <Fact name="Actor restarts" tone={row.restarts > 0 ? 'warn' : ''}>
           {row.restarts}
         </Fact>
         <Fact name="Incarnation">{row.incarnation}</Fact>
