@@ -246,7 +246,15 @@ async function pathsOf(path: string): Promise<string[]> {
   return found.sort();
 }
 
-/** The words that start the node agent. Empty: the unit starts none, or something else. */
+/** The words that start the node agent, which may be behind a program that starts it. Empty: the unit starts none, or something else. */
 export function agentWords({ commands }: Pick<ServiceUnit, 'commands'>): string[] {
-  return commands.find(([program = '']) => ['kubelet', 'actorlet'].includes(basename(program))) ?? [];
+  for (const words of commands) {
+    const at = words.findIndex((word, i) => isAgent(word) && (i === 0 || isAbsolute(word) || isHyperkube(words[i - 1] ?? '')));
+    if (at >= 0) return words.slice(at);
+  }
+  return [];
 }
+
+const isAgent = (word: string): boolean => ['kubelet', 'actorlet'].includes(basename(word));
+/** Its first word says which program of Kubernetes it is. */
+const isHyperkube = (word: string): boolean => basename(word) === 'hyperkube';
