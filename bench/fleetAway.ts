@@ -1,17 +1,17 @@
 /**
  * A fleet whose API server goes away and comes back (KUBEBUILDER_ASSETS, or scripts/setup/control-plane-setup.sh): how long leases were
  * not renewed, by when all are renewed again, and how many nodes the controller manager called NotReady.
- * `kill`: the API server is killed and started again. `freeze`: it is stopped and goes on, so connections hang.
- * `--controllers=restart`: the controller manager ends meanwhile and is started again, as one that loses its leader lease after 10 s.
- * `stay`: it runs on without a leader lease, and watches again when its own back-off is over.
- * Options: --nodes=100 --away-seconds=20 --how=kill|freeze --controllers=restart|stay --rounds=3 --out=FILE
+ * `--api=local`: that of `actorlet fleet --api local`. `--api=other`: one that the fleet is given a kubeconfig of.
+ * `--how=kill`: the API server is killed, again and again, and then left to its supervisor. `freeze`: it is stopped and goes on, so
+ * connections hang. `--leader-elect=false`: the controller manager has no leader lease, so it does not end without an API server.
+ * Options: --nodes=100 --away-seconds=20 --api=local|other --how=kill|freeze --leader-elect=true|false --rounds=3 --out=FILE
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
+import { OfFleet, OtherCluster } from './lib/awayCluster.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
 import { tenths, UNLIMITED } from './lib/onPlane.ts';
 import { numberOption, option, projectRoot, report, say, sleep, summary, until } from './lib/report.ts';
@@ -19,14 +19,14 @@ import { numberOption, option, projectRoot, report, say, sleep, summary, until }
 const nodes = numberOption('nodes', 100);
 const awaySeconds = numberOption('away-seconds', 20);
 const rounds = numberOption('rounds', 3);
-const how = option('how') ?? 'kill';
-const controllers = option('controllers') ?? 'restart';
+const how = option('how') === 'freeze' ? 'freeze' : 'kill';
+const api = option('api') ?? 'local';
+const leaderElect = option('leader-elect') ?? 'true';
 const LONG = { timeoutMs: 600_000, everyMs: 1_000 };
 const LOOK_MS = 500;
 /** The grace of a node, and the period of the controller manager, with room. */
 const JUDGED_MS = 75_000;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
-const GET_TIMEOUT_MS = 10_000;
 
 interface Lease {
   metadata: { name: string };
@@ -43,39 +43,27 @@ interface Event {
 }
 
 const scratch = mkdtempSync(join(tmpdir(), 'actorlet-bench-away-'));
-const plane: ControlPlane = await startControlPlane({ controllerManager: true, scheduler: true, flags: UNLIMITED });
+const data = join(scratch, 'plane');
+const elect = `--leader-elect=${leaderElect}`;
+const cluster = api === 'local' ? new OfFleet(data) : await OtherCluster.start([...UNLIMITED['kube-controller-manager'], elect]);
 const fleet: ChildProcess = spawn(
   join(projectRoot, 'bin', 'actorlet'),
-  ['fleet', `--nodes=${nodes}`, `--kubeconfig=${plane.adminKubeconfig}`, '--port=0', `--socket=${join(scratch, 'fleet.sock')}`],
+  ['fleet', `--nodes=${nodes}`, ...cluster.flags(elect), '--port=0', `--socket=${join(scratch, 'fleet.sock')}`],
   { stdio: ['ignore', 'ignore', 'inherit'] },
 );
 
 async function items<T>(path: string): Promise<T[]> {
-  const { body } = await plane.request('GET', path, { timeoutMs: GET_TIMEOUT_MS });
-  return (body as { items: T[] }).items;
+  return ((await cluster.get(path)) as { items: T[] }).items;
 }
 const readyOf = (all: readonly Node[]): string[] =>
   all.filter((n) => n.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True')).map((n) => n.metadata.name);
 const renewedMs = async (): Promise<Map<string, number>> =>
   new Map((await items<Lease>(LEASES)).map((l) => [l.metadata.name, Date.parse(l.spec.renewTime)]));
 
-async function goAway(): Promise<void> {
-  if (how === 'freeze') plane.freeze('kube-apiserver', true);
-  else await plane.kill('kube-apiserver');
-}
-async function comeBack(): Promise<void> {
-  if (how === 'freeze') plane.freeze('kube-apiserver', false);
-  else await plane.start('kube-apiserver');
-}
-
 async function round() {
   const before = await renewedMs();
   const fromMs = Date.now();
-  await goAway();
-  if (controllers === 'restart') await plane.kill('kube-controller-manager');
-  await sleep(awaySeconds * 1000);
-  await comeBack();
-  if (controllers === 'restart') await plane.start('kube-controller-manager');
+  await cluster.away(how, awaySeconds * 1000);
   const gapsMs = new Map<string, number>();
   let [answeredAfterMs, allRenewedAfterMs] = [0, 0];
   const notReady = new Map<string, number>();
@@ -121,7 +109,7 @@ const cleanUp = cleanUpOnce(async () => {
     fleet.kill('SIGKILL');
     await ended;
   }
-  await plane.stop();
+  await cluster.stop();
   rmSync(scratch, { recursive: true, force: true });
   return [];
 });
@@ -130,7 +118,7 @@ try {
   await sleep(15_000);
   const all = [];
   for (let i = 0; i < rounds; i++) all.push(await round());
-  await report('fleetAway', { nodes, awaySeconds, how, controllers, rounds: all });
+  await report('fleetAway', { nodes, awaySeconds, api, how, leaderElect, rounds: all });
 } finally {
   await cleanUp();
 }

@@ -56,9 +56,17 @@ it('schedules a pod to a node that says it is ready, with a service account', as
   expect(bound).toBe('worker-3');
 });
 
-it('comes back at the same address after it was killed', async () => {
+it('comes back at the same address after it was killed, for controllers that begin anew and judge no node by what they saw', async () => {
+  const before = await until('controllers', () => plane.kubectl('get', 'lease', '-n', 'kube-system', 'kube-controller-manager'), {
+    timeoutMs: 60_000,
+    everyMs: 200,
+  }).then(() => plane.pid('kube-controller-manager'));
   await plane.kill('kube-apiserver');
   await expect(plane.request('GET', '/version', { timeoutMs: 2_000 })).rejects.toThrow();
+  await until('others in their place', async () => ![undefined, before].includes(plane.pid('kube-controller-manager')), {
+    timeoutMs: 60_000,
+    everyMs: 200,
+  });
   await plane.start('kube-apiserver');
   expect(await plane.kubectl('get', 'node', 'worker-1', '-o', 'name')).toBe('node/worker-1\n');
 });

@@ -104,7 +104,9 @@ const FLAGS: Record<ProgramName, (o: PlaneFlags) => string[]> = {
   },
   'kube-controller-manager': (o) => [
     `--kubeconfig=${o.files.kubeconfigs['kube-controller-manager']}`,
-    '--leader-elect=false',
+    // It ends 10 s after an API server that went away, and is started again. One that goes on judges nodes by what it last saw: its
+    // watches wait up to a minute for their next try, and nodes are NotReady after 50 s.
+    '--leader-elect=true',
     ...noPlainPort(o, '--port=0'),
     '--secure-port=0',
     '--use-service-account-credentials',

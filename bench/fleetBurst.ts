@@ -1,19 +1,23 @@
 /**
- * A fleet on its embedded API server: nodes Ready, at rest, pods bound and Ready, and the end by Ctrl-C. Of each phase the processor
- * time of the process, which is nodes and API server together, and of the pods the milliseconds that each of them took.
- * Options: --nodes=1000 --pods=1000 --settle-seconds=60 --rest-seconds=30 --out=FILE
+ * A fleet whose pods all come at once: nodes Ready, at rest, pods bound and Ready, and the end by Ctrl-C. Of each phase the processor
+ * time of the process, and of the pods the milliseconds that each of them took. Embedded, that is nodes and API server together.
+ * Meanwhile the oldest lease, and how many nodes the cluster called NotReady.
+ * Options: --api=embedded|local --nodes=1000 --pods=1000 --settle-seconds=60 --rest-seconds=30 --profile=FOLDER --out=FILE
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { Agent, request } from 'node:https';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cleanUpOnce } from './lib/cleanUp.ts';
+import { Heartbeats } from './lib/heartbeats.ts';
+import { KubeClient } from './lib/kubeClient.ts';
 import { tenths } from './lib/onPlane.ts';
 import { usageOf } from './lib/procs.ts';
-import { numberOption, projectRoot, report, say, sleep, until } from './lib/report.ts';
+import { numberOption, option, projectRoot, report, say, sleep, until } from './lib/report.ts';
 
+const api = option('api') === 'local' ? 'local' : 'embedded';
+const profile = option('profile');
 const nodesWanted = numberOption('nodes', 1000);
 const podsWanted = numberOption('pods', 1000);
 const settleSeconds = numberOption('settle-seconds', 60);
@@ -28,12 +32,16 @@ const scratch = mkdtempSync(join(tmpdir(), 'actorlet-bench-embedded-'));
 
 class Bench {
   readonly fleet: ChildProcess;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: POSTED_AT_ONCE, rejectUnauthorized: false });
+  #client: KubeClient | undefined;
   #said = '';
 
   constructor() {
-    const args = ['fleet', `--nodes=${nodesWanted}`, '--api=embedded', `--socket=${join(scratch, 'fleet.sock')}`];
-    this.fleet = spawn(join(projectRoot, 'bin', 'actorlet'), args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const args = ['fleet', `--nodes=${nodesWanted}`, `--api=${api}`, `--socket=${join(scratch, 'fleet.sock')}`];
+    const env = profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` };
+    this.fleet = spawn(join(projectRoot, 'bin', 'actorlet'), args, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...env },
+    });
     this.fleet.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#said = (this.#said + text).slice(-SAID_CHARS_MAX);
     });
@@ -67,34 +75,21 @@ class Bench {
     return this.phase(what, () => sleep(restSeconds * 1000));
   }
 
+  get client(): KubeClient {
+    this.#client ??= new KubeClient(join(scratch, 'fleet.kubeconfig'), POSTED_AT_ONCE);
+    return this.#client;
+  }
+
   async makePods(): Promise<void> {
-    const { clusters, users } = JSON.parse(readFileSync(join(scratch, 'fleet.kubeconfig'), 'utf8')) as {
-      clusters: { cluster: { server: string } }[];
-      users: { user: { token: string } }[];
-    };
-    const [server, token] = [clusters[0]?.cluster.server ?? '', users[0]?.user.token ?? ''];
     const left = Array.from({ length: podsWanted }, (_, i) => `web-${i}`);
     const work = async (): Promise<void> => {
       for (let name = left.pop(); name !== undefined; name = left.pop()) {
         const spec = { containers: [{ name: 'main', image: 'fleet/web:1' }] };
-        await this.#post(`${server}/api/v1/namespaces/default/pods`, token, {
-          ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, labels: { app: 'web' } }, spec },
-        });
+        const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name, labels: { app: 'web' } }, spec };
+        await this.client.ask('POST', '/api/v1/namespaces/default/pods', pod);
       }
     };
     await Promise.all(Array.from({ length: POSTED_AT_ONCE }, work));
-  }
-
-  #post(url: string, token: string, body: object): Promise<void> {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    return new Promise((resolve, reject) => {
-      const asked = request(url, { method: 'POST', headers, agent: this.#agent }, (res) => {
-        res.resume();
-        res.once('end', () => (res.statusCode === 201 ? resolve() : reject(new Error(`${url} was answered with ${res.statusCode}`))));
-      });
-      asked.once('error', reject);
-      asked.end(JSON.stringify(body));
-    });
   }
 
   /** Seconds from Ctrl-C to the end. */
@@ -110,20 +105,30 @@ class Bench {
   async run() {
     const joined = await this.phase('nodes Ready', () => this.reach('nodes', nodesWanted));
     const idle = await this.rest('rest without pods');
+    const heartbeats = new Heartbeats(this.client);
     const bound = await this.phase('pods Ready', async () => {
       await this.makePods();
       await this.reach('pods', podsWanted);
     });
     const rest = await this.rest('rest with pods');
+    const seen = await heartbeats.seen();
+    say(`heartbeats: ${JSON.stringify(seen)}`);
     const cpuMsPerPod = tenths((bound.cpuSeconds * 1000) / podsWanted);
     // What the nodes take without pods is not the pods'.
     const netCpuMsPerPod = tenths(((bound.cpuSeconds - (idle.percentOfOneCore / 100) * bound.seconds) * 1000) / podsWanted);
     say(`a pod: ${cpuMsPerPod} ms of processor time, ${netCpuMsPerPod} above what nodes at rest take`);
-    return { joined, idle, bound: { ...bound, cpuMsPerPod, netCpuMsPerPod }, rest, interrupted: await this.interrupted() };
+    return {
+      joined,
+      idle,
+      bound: { ...bound, cpuMsPerPod, netCpuMsPerPod },
+      rest,
+      heartbeats: seen,
+      interrupted: await this.interrupted(),
+    };
   }
 
   async end(): Promise<void> {
-    this.#agent.destroy();
+    this.#client?.close();
     if (this.fleet.exitCode !== null || this.fleet.signalCode !== null) return;
     const ended = once(this.fleet, 'close');
     this.fleet.kill('SIGKILL');
@@ -138,7 +143,7 @@ const cleanUp = cleanUpOnce(async () => {
   return [];
 });
 try {
-  await report('fleetEmbedded', { nodes: nodesWanted, pods: podsWanted, ...(await bench.run()) });
+  await report('fleetBurst', { api, nodes: nodesWanted, pods: podsWanted, ...(await bench.run()) });
 } finally {
   await cleanUp();
 }
