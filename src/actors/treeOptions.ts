@@ -94,6 +94,8 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       declaredFeatures: declaredHere(config.gates),
       cluster,
       ...offered(allocation),
+      // The kubelet of an observed node knows its plugins.
+      ...(o.observer === true ? { extendedResources: true } : {}),
     }),
     ...staticSources,
     ...reclaimOptions(config, { facts, cluster, inhibitor: o.inhibitor === true, deaths: deathSources(config, inspect) }),

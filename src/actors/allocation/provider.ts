@@ -23,7 +23,7 @@ export interface ProviderPlace {
   /** There is an API server, whose node shows what there is. */
   cluster: boolean;
 }
-export type ProviderCtx = { registry: Registry; ports: Pick<Ports, 'devicePlugins' | 'dra' | 'kube'> };
+export type ProviderCtx = { registry: Registry; ports: Pick<Ports, 'devicePlugins' | 'dra' | 'kube' | 'observer'> };
 export interface ContainerOfPod {
   pod: Pod;
   container: Container;

@@ -13,7 +13,7 @@ import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 
 /** A pod comes to the runtime and to this tree by two ways: one may be so much slower. */
 const UNEXPECTED_AFTER_MS = 20_000;
-const LOOK_EVERY_MS = 5_000;
+const LOOK_EVERY_MS = 2_000;
 /** Bursts of changes are shown as one. */
 const SHOWN_EVERY_MS = 250;
 

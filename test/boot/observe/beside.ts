@@ -29,6 +29,7 @@ export interface Beside extends AsyncDisposable {
   /** As `actorctl why` prints it. */
   why(query: string): string;
   status(name: string): StatusEntry['status'] | undefined;
+  uid(name: string): string | undefined;
 }
 
 export interface BesideOptions extends VirtualNodeOptions {
@@ -82,10 +83,10 @@ export async function beside(o: BesideOptions = {}): Promise<Beside> {
   return {
     ...{ h, node: made, ports, expectations, acts, lines },
     why: (query) => whyOf(momentOf(made, h), query).lines.join('\n'),
+    uid: (name) => uidOf(made, name),
     status(name) {
-      const { registry } = made.tree;
-      const record = [...(registry.read(podsView)?.value.records.values() ?? [])].find((r) => r.pod.metadata.name === name);
-      return record === undefined ? undefined : registry.read(statusesView)?.value.get(record.pod.metadata.uid)?.status;
+      const uid = uidOf(made, name);
+      return uid === undefined ? undefined : made.tree.registry.read(statusesView)?.value.get(uid)?.status;
     },
     async [Symbol.asyncDispose]() {
       expectations.dispose();
@@ -94,6 +95,11 @@ export async function beside(o: BesideOptions = {}): Promise<Beside> {
       await h[Symbol.asyncDispose]();
     },
   };
+}
+
+function uidOf({ tree }: Node, name: string): string | undefined {
+  const records = tree.registry.read(podsView)?.value.records.values() ?? [];
+  return [...records].find((r) => r.pod.metadata.name === name)?.pod.metadata.uid;
 }
 
 function momentOf({ tree, facts }: Node, h: VirtualNode): Moment {

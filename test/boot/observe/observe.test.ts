@@ -1,12 +1,16 @@
 /** A tree beside another kubelet, on the same machine in virtual time: it changes nothing, and comes to the same. */
+
+import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { missingOf } from '../../../src/boot/observe/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../../../src/boot/observe/border/table.ts';
+import { devicesView } from '../../../src/machines/allocation/devices/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { CriRequest } from '../../../src/machines/wire/cri.ts';
 import { CRI_METHODS } from '../../../src/machines/wire/criMethods.ts';
-import { pod as manifest } from '../../integration/virtualNode.ts';
-import { type Beside, beside } from './beside.ts';
+import type { Ports } from '../../../src/ports/ports.ts';
+import { pod as manifest, ROOT } from '../../integration/virtualNode.ts';
+import { type Beside, type BesideOptions, beside } from './beside.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 
@@ -19,7 +23,7 @@ function create({ h }: Beside, name: string, o: Parameters<typeof manifest>[1] =
 function remove({ h }: Beside, name: string): void {
   h.kube.handle({ verb: 'DELETE', path: `${PODS}/${name}`, query: { gracePeriodSeconds: '2' } });
 }
-function inApi({ h }: Beside, name: string): Pod | undefined {
+function inApi({ h }: Pick<Beside, 'h'>, name: string): Pod | undefined {
   const got = h.kube.handle({ verb: 'GET', path: `${PODS}/${name}` });
   return got.ok ? (got.body as Pod) : undefined;
 }
@@ -123,6 +127,84 @@ describe('beside a kubelet that does what it would do', () => {
     expect(disagreedAt(b)).toEqual([]);
   });
 });
+
+/** Its static pods have UIDs of another hash, as those of Go's kubelet. */
+const OTHER_UIDS: BesideOptions = {
+  changed: (ports) => ({ ...ports, entropy: { ...ports.entropy, md5Hex: (text) => ports.entropy.md5Hex(`another form of ${text}`) } }),
+};
+
+describe('beside a kubelet that makes other choices', () => {
+  it('has static pods with the UIDs that the kubelet gave them, before and after an edit', async () => {
+    await using b = await beside({ ...OTHER_UIDS, manifests: { early: manifest('early') } });
+    const { h } = b;
+    const same = (name: string) => b.uid(`${name}-n1`) !== undefined && b.uid(`${name}-n1`) === h.record(name)?.pod.metadata.uid;
+    await h.until('the same UID', () => same('early') && isReady(b.status('early-n1')));
+    h.write('late', manifest('late'));
+    await h.until('of a later one, too', () => same('late') && isReady(b.status('late-n1')));
+    const before = h.uid('late');
+    h.write('late', manifest('late', { container: { env: [{ name: 'EDITED', value: 'yes' }] } }));
+    await h.until('the kubelet has taken up the edit', () => h.uid('late') !== before, 60_000);
+    await h.until('and of the edited one', () => same('late') && isReady(b.status('late-n1')), 60_000);
+    h.remove('late');
+    await h.until('it is gone', () => b.status('late-n1') === undefined, 60_000);
+    await h.advance(300_000);
+    expect(b.acts).toEqual([]);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+
+  it('knows addresses of sandboxes that it never saw ready, and the attempt of a container that it never saw run', async () => {
+    await using b = await beside({ changed: (ports) => slow(ports) });
+    const { h } = b;
+    for (const name of ['job', 'two']) create(b, name, { life: 'run=100ms,exit=0', spec: { restartPolicy: 'Never' } });
+    await h.until('they have ended', () => ['job', 'two'].every((name) => inApi(b, name)?.status.phase === 'Succeeded'), 60_000);
+    await h.until('for the observer, too', () => ['job', 'two'].every((name) => b.status(name)?.phase === 'Succeeded'), 60_000);
+    await h.advance(120_000);
+    expect(told(b.status('job'))).toEqual(told(inApi(b, 'job')?.status));
+    expect(disagreedAt(b)).toEqual([]);
+  });
+
+  it('takes pods with devices as the kubelet does, which alone knows its plugins', async () => {
+    await using b = await beside({ devices: true });
+    const { h } = b;
+    const socket = `${ROOT}/device-plugins/gpu.sock`;
+    h.devices.add(socket, { resource: 'example.com/gpu', devices: healthy('a', 'b') });
+    h.devices.register(socket);
+    await h.until('the plugin is known', () => h.tree.registry.read(devicesView)?.value.allocatable['example.com/gpu'] === '2');
+    create(b, 'device', { container: { resources: { limits: { 'example.com/gpu': '1' } } } });
+    await h.until('Ready for both', () => isReady(b.status('device')) && isReady(inApi(b, 'device')?.status));
+    await h.advance(60_000);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+
+  it('adds nothing to what the kubelet said of a pod that had ended before', async () => {
+    await using b = await beside({
+      started: async (h) => {
+        const refused = manifest('refused', { spec: { nodeName: 'n1', os: { name: 'windows' } } });
+        h.kube.handle({ verb: 'POST', path: PODS, body: refused });
+        await h.until('it is refused', () => inApi({ h }, 'refused')?.status.phase === 'Failed');
+        await h.advance(1_000);
+      },
+    });
+    await b.h.until('the observer knows it', () => b.status('refused')?.phase === 'Failed');
+    await b.h.advance(120_000);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+});
+
+/** Each listing of the runtime comes late: short lives are over by then. */
+function slow(ports: Ports): Ports {
+  const { cri } = ports;
+  const call: Ports['cri']['call'] = async (method, req, opts) => {
+    const answer = await cri.call(method, req, opts);
+    if (method.startsWith('List')) await new Promise<void>((resolve) => void ports.clock.setTimeout(resolve, 700));
+    return answer;
+  };
+  return { ...ports, cri: new Proxy(cri, { get: (of, key) => (key === 'call' ? call : boundTo(of, key)) }) };
+}
+function boundTo(of: object, key: PropertyKey): unknown {
+  const value = Reflect.get(of, key, of) as unknown;
+  return typeof value === 'function' ? (value.bind(of) as unknown) : value;
+}
 
 describe('beside a kubelet that does something else', () => {
   it('names what a kubelet that is dead has not done', async () => {
@@ -275,7 +357,11 @@ describe('whether an object shows a patch', () => {
     ['another phase', { phase: 'Pending' }, ['phase is Running, not Pending']],
     ['what is to go', { podIPs: null }, ['podIPs is [{"ip":"10.0.0.1"}], not absent']],
     ['a condition that is to go', { conditions: [{ type: 'Ready', $patch: 'delete' }] }, ['conditions[Ready] is there']],
-    ['a list as a whole', { podIPs: [{ $patch: 'replace' }, { ip: '10.0.0.1' }, { ip: '::1' }] }, ['podIPs has 1 entries, not 2']],
+    [
+      'a list as a whole',
+      { podIPs: [{ $patch: 'replace' }, { ip: '10.0.0.1' }, { ip: '::1' }] },
+      ['podIPs has 1 entries, not 2: [{"ip":"10.0.0.1"},{"ip":"::1"}]'],
+    ],
     ['amounts in another unit', { containerStatuses: [{ name: 'a', resources: { limits: { memory: '32M', cpu: '1' } } }] }, []],
     [
       'another amount',

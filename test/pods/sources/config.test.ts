@@ -16,7 +16,11 @@ function start(): Running {
   r = run(configSpec({ sources: ['file', 'http'], listingWaitMs: 0 }));
   return r;
 }
-const set = (pods: Pod[], errors: SourceError[] = [], what = 'manifest /m/web.yaml changed'): ConfigEvent => ({
+const set = (
+  pods: Pod[],
+  errors: SourceError[] = [],
+  what = 'manifest /m/web.yaml changed',
+): Extract<ConfigEvent, { type: 'source.set' }> => ({
   type: 'source.set',
   source: 'file',
   pods,
@@ -208,7 +212,11 @@ describe('the wait for the first listing', () => {
 
 describe('the mailbox of podConfig', () => {
   const { key, coalesce } = configSpec({ sources: ['file'], listingWaitMs: 0 }).mailbox ?? {};
-  const failed: ConfigEvent = { type: 'source.errors', source: 'file', errors: [{ where: 'x', message: 'later' }] };
+  const failed: Extract<ConfigEvent, { type: 'source.errors' }> = {
+    type: 'source.errors',
+    source: 'file',
+    errors: [{ where: 'x', message: 'later' }],
+  };
 
   it('holds one item per source', () => {
     expect([key?.(set([])), key?.(failed), key?.({ ...set([]), source: 'http' })]).toEqual(['file', 'file', 'http']);

@@ -12,13 +12,15 @@ import type { Provider } from '../provider.ts';
 import { claimsSpec } from './claims.ts';
 import { claimMetrics } from './metrics.ts';
 
-type ClaimsCtx = { registry: Registry; ports: Pick<Ports, 'dra' | 'kube'> };
+type ClaimsCtx = { registry: Registry; ports: Pick<Ports, 'dra' | 'kube' | 'observer'> };
 
 /** Longer than a call to the API server and one to a driver. */
 const ANSWER_MS = 120_000;
 
 /** Settles when every claim of the pod is prepared; refused with what is wrong. */
 export async function prepareClaims({ registry, ports }: ClaimsCtx, pod: Pod, signal: AbortSignal): Promise<Built<null>> {
+  // The kubelet of an observed node prepares them.
+  if (ports.observer !== undefined) return built(null);
   if (ports.dra === undefined || ports.kube === undefined) return refused('this node has no dynamic resource allocation');
   const question = (replyTo: ReplyTo<Built<null>>) => ({ type: 'claims.prepare' as const, pod, replyTo });
   const answer = await registry.ask(claimsAddr, question, { timeoutMs: ANSWER_MS, signal });
@@ -53,7 +55,7 @@ export const claimsProvider: Provider = {
     cluster && dra ? claimsSpec({ rootDir: flags.rootDir, nodeName: () => facts().nodeName }) : null,
   wants: () => false,
   async share({ registry, ports }, { pod, container }, signal) {
-    if (!usesClaims(pod)) return built({});
+    if (!usesClaims(pod) || ports.observer !== undefined) return built({});
     const used = claimsOfContainer(pod, container);
     if (!used.ok) return used;
     if (used.value.length === 0) return built({});

@@ -6,6 +6,8 @@
  * Rebuilt from: the sources, which restart after this actor (rest_for_one) and post their sets again. A fresh one
  * emits ADD for every pod, so everything downstream tolerates repeats. The pod manager removes what the complete set lacks.
  */
+
+import { apiView } from '../../../machines/api/messages.ts';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { byCreation, fullName, type PodRef, podRef } from '../../../machines/pod/names.ts';
@@ -13,8 +15,9 @@ import type { ListedPod, SourceName } from '../../../machines/pod/runtime/seen.t
 import { shellOf } from '../../../machines/pod/setAside.ts';
 import { type PodOpEvent, podManagerAddr } from '../../../machines/pods/manager/messages.ts';
 import { keptPods, keptText } from '../../../machines/pods/podConfig/kept.ts';
+import { kubeletUids } from '../../../machines/pods/podConfig/kubeletUids.ts';
 import type { PodOperation, PodStorage } from '../../../machines/pods/podConfig/merge.ts';
-import { type ConfigEvent, type SourceError, sourceErrorsView } from '../../../machines/pods/podConfig/messages.ts';
+import { type ConfigEvent, podConfigAddr, type SourceError, sourceErrorsView } from '../../../machines/pods/podConfig/messages.ts';
 import { type Delivery, type PodConfigFacts, podConfigMachine, type SetEvent } from '../../../machines/pods/podConfig/podConfigMachine.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
 import { because, type Cause, joinCauses } from '../../../machines/supervision/address.ts';
@@ -170,6 +173,36 @@ function setAside(handling: Handling | undefined): (pods: readonly Pod[]) => Rea
   };
 }
 
+/** What the machine reads beside its events. */
+function factsOf({ ports, registry }: ActorCtx<ConfigEvent>): (event?: object) => PodConfigFacts {
+  const aside = setAside(ports.handling);
+  const listing = () => registry.read(runtimePodsView)?.value.pods;
+  return (event) => ({
+    get wallMs() {
+      return ports.clock.wallMs();
+    },
+    get listing() {
+      return listing();
+    },
+    get aside() {
+      return aside((event as Partial<SetEvent> | undefined)?.pods ?? []);
+    },
+    get kubeletUids() {
+      if (ports.observer === undefined) return null;
+      return kubeletUids(listing()?.values() ?? [], registry.read(apiView.pods)?.value.byUid.values() ?? []);
+    },
+  });
+}
+
+/** A pod of the kubelet is seen in the runtime or in the API: the UID of a static pod may be known by now. */
+function followKubelet({ registry, signal }: ActorCtx<ConfigEvent>): void {
+  const look = (): void => void registry.send(podConfigAddr, { type: 'uids.look' });
+  const watching = [registry.watch(runtimePodsView, look), registry.watch(apiView.pods, look)];
+  signal.addEventListener('abort', () => {
+    for (const watch of watching) watch[Symbol.dispose]();
+  });
+}
+
 function joinAgain(prev: ConfigEvent, next: ConfigEvent): ConfigEvent {
   if (prev.type !== 'pods.again' || next.type !== 'pods.again') return next;
   return { ...next, uids: [...new Set([...prev.uids, ...next.uids])] };
@@ -186,8 +219,9 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
     backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
     mailbox: {
       // One waiting item per source: the newest set, with the newest word on what is wrong.
-      key: (e) => (e.type === 'pods.again' ? `again ${e.source}` : e.source),
+      key: (e) => (e.type === 'uids.look' ? e.type : e.type === 'pods.again' ? `again ${e.source}` : e.source),
       coalesce: (prev, next) => {
+        if (prev.type === 'uids.look' || next.type === 'uids.look') return next;
         const causes = joinCauses(prev.causes, next.causes);
         if (prev.type === 'pods.again' || next.type === 'pods.again') return joinAgain(prev, { ...next, causes });
         if (next.type === 'source.set' || prev.type === 'source.errors') return { ...next, causes };
@@ -197,20 +231,9 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
     },
     start: (ctx) => {
       ctx.publish(sourceErrorsView, new Map());
-      const aside = setAside(ctx.ports.handling);
-      const facts = (event?: object): PodConfigFacts => ({
-        get wallMs() {
-          return ctx.ports.clock.wallMs();
-        },
-        get listing() {
-          return ctx.registry.read(runtimePodsView)?.value.pods;
-        },
-        get aside() {
-          return aside((event as Partial<SetEvent> | undefined)?.pods ?? []);
-        },
-      });
+      if (ctx.ports.observer !== undefined) followKubelet(ctx);
       const input = { sources: options.sources, listingWaitMs: options.listingWaitMs ?? LISTING_WAIT_MS };
-      return { logic: provided(podConfigMachine, { actions: { deliver: (_, params) => deliver(ctx, params) } }, facts), input };
+      return { logic: provided(podConfigMachine, { actions: { deliver: (_, params) => deliver(ctx, params) } }, factsOf(ctx)), input };
     },
   };
 }

@@ -134,14 +134,15 @@ function serverOf(
   ctx: ActorCtx<CriEvent>,
   o: { metrics: OperationMetrics; calls: PeerCalls; cpus: number; self: { send(event: LinkEvent): void } },
 ): CriServer {
-  const { cri, clock, host } = ctx.ports;
+  const { cri, clock, host, observer } = ctx.ports;
   const { metrics, calls, cpus, self } = o;
   return new CriServer({
     cri,
     clock,
     metrics,
     calls,
-    startsAtOnce: placesFor(cpus),
+    // A call that waits for another kubelet is no work for the runtime.
+    startsAtOnce: observer === undefined ? placesFor(cpus) : Number.POSITIVE_INFINITY,
     processors: { count: cpus, ...(host.idleMs === undefined ? {} : { idleMs: () => host.idleMs?.() ?? 0 }) },
     signal: ctx.signal,
     onBusy: (busy) => ctx.publish(runtimeBusy, busy),

@@ -39,7 +39,12 @@ export function observedPorts(outside: Ports, { config, stateDir }: ObservedOpti
   expectations.count(outside.metrics);
   const kube = outside.kube === undefined ? null : new KubeBorder(outside.kube, { clock, expectations });
   const podOf = (uid: string): string => podNamed(kube, uid);
-  const cri = new CriBorder(outside.cri, { clock, expectations, pullFailure: (image) => pullFailure(kube, image) });
+  const cri = new CriBorder(outside.cri, {
+    clock,
+    expectations,
+    pullFailure: (image) => pullFailure(kube, image),
+    createFailure: (of) => createFailure(kube, of),
+  });
   const files = new FileBorder(outside.fs, { clock, expectations, rootDir, stateDir, podOf });
   const mounts = { clock, expectations, rootDir, podOf };
   const replaced: { readonly [P in keyof Ports]?: object } = {
@@ -141,6 +146,18 @@ function pullFailure(kube: KubeBorder | null, image: string): string | null {
       const waiting = isRecord(s.state) && isRecord(s.state.waiting) ? s.state.waiting : {};
       if (names.includes(s.name) && PULL_FAILURES.includes(waiting.reason)) return String(waiting.message ?? waiting.reason);
     }
+  }
+  return null;
+}
+
+/** What a pod's status says of a container that the kubelet cannot make. */
+function createFailure(kube: KubeBorder | null, { uid, name }: { uid: string; name: string }): string | null {
+  for (const { metadata, status } of kube?.seen.all('pods') ?? []) {
+    if (metadata.uid !== uid || !isRecord(status)) continue;
+    const all = [status.containerStatuses, status.initContainerStatuses, status.ephemeralContainerStatuses].flatMap(listOf);
+    const { state } = all.find((s) => s.name === name) ?? {};
+    const waiting = isRecord(state) && isRecord(state.waiting) ? state.waiting : {};
+    if (waiting.reason === 'CreateContainerError') return String(waiting.message ?? waiting.reason);
   }
   return null;
 }

@@ -13,8 +13,18 @@ const ASKED_AGAIN_MS = 30_000;
 /** A timer that fires so late says that this program was held up, and how much longer it may take until it has caught up. */
 const LATE_MS = 500;
 const LATE_FACTOR = 4;
+/** So many bounds a kubelet has that is at work on acts of the same kind, or on the same pod. */
+const AT_WORK_FACTOR = 6;
+/** Acts of a pod that its status tells of. */
+const RUNTIME_KINDS: ReadonlySet<ExpectedKind> = new Set([
+  'RunPodSandbox',
+  'CreateContainer',
+  'StartContainer',
+  'StopContainer',
+  'StopPodSandbox',
+]);
 /** How often acts are looked at whose bound has passed. */
-const LOOK_EVERY_MS = 5_000;
+const LOOK_EVERY_MS = 2_000;
 
 export interface Wanted {
   kind: ExpectedKind;
@@ -41,6 +51,8 @@ export interface Expectation {
 interface Open extends ExpectedAct {
   key: string;
   sinceMonoMs: number;
+  /** Monotonic ms at which the kubelet was last seen at work on its like. */
+  progressMonoMs: number;
   boundMs: number;
   waiting: number;
   /** Monotonic ms since when nobody waits. */
@@ -101,7 +113,7 @@ export class Expectations {
     if (open.late !== null) open.late.came = instead;
     // Another difference is another wish: its time begins.
     else if (open.instead !== '' && open.instead !== instead)
-      [open.sinceMs, open.sinceMonoMs] = [this.#clock.wallMs(), this.#clock.monoMs()];
+      [open.sinceMs, open.sinceMonoMs, open.progressMonoMs] = [this.#clock.wallMs(), this.#clock.monoMs(), this.#clock.monoMs()];
     open.instead = instead;
   }
 
@@ -131,6 +143,11 @@ export class Expectations {
       if (this.#unexpected.has(key) || this.#unexpected.size >= DISAGREEMENTS_MAX) continue;
       this.#unexpected.set(key, this.#disagree({ ...act, sort: 'unexpected', sinceMs: this.#clock.wallMs() }));
     }
+  }
+
+  /** The pod is in the API no more: nothing is written of it. */
+  gone(uid: string): void {
+    for (const open of [...this.#open.values()]) if (open.uid === uid && open.kind === 'PodStatus') this.#end(open);
   }
 
   pods(names: ReadonlyMap<string, string>): void {
@@ -208,6 +225,7 @@ export class Expectations {
       ...{ key, kind, pod, uid, what },
       sinceMs: this.#clock.wallMs(),
       sinceMonoMs: this.#clock.monoMs(),
+      progressMonoMs: this.#clock.monoMs(),
       boundMs: boundMs ?? KIND_FACTS[kind].boundMs,
       waiting: 0,
       idleSinceMs: this.#clock.monoMs(),
@@ -227,6 +245,17 @@ export class Expectations {
   #came(open: Open): void {
     if (open.late === null) this.agreed(open.kind);
     this.#end(open);
+    this.#progressed(open);
+  }
+
+  /**
+   * The kubelet works. It does acts of a kind one after the other, so what stands in line has its time from here on; and a status
+   * follows the acts of its pod. Not for ever.
+   */
+  #progressed({ kind, uid }: Open): void {
+    const nowMs = this.#clock.monoMs();
+    for (const open of this.#open.values())
+      if (open.kind === kind || (open.kind === 'PodStatus' && open.uid === uid)) open.progressMonoMs = nowMs;
   }
 
   #end(open: Open): void {
@@ -283,10 +312,24 @@ export class Expectations {
   }
 
   #judgeOne(open: Open): void {
-    if (open.late !== null || this.#clock.monoMs() - open.sinceMonoMs < open.boundMs) return;
+    const nowMs = this.#clock.monoMs();
+    const isAtWork = nowMs - open.progressMonoMs < open.boundMs && nowMs - open.sinceMonoMs < AT_WORK_FACTOR * open.boundMs;
+    if (open.late !== null || isAtWork || this.#waitsForAct(open)) return;
     const { kind, pod, uid, what, sinceMs, instead } = open;
     open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });
   }
+
+  /** A status that tells of an act which is waited for and not yet late: the act is judged. */
+  #waitsForAct({ kind, uid }: Open): boolean {
+    if (kind !== 'PodStatus') return false;
+    for (const other of this.#open.values())
+      if (other.uid === uid && other.waiting > 0 && other.late === null && isOfRuntime(other)) return true;
+    return false;
+  }
+}
+
+function isOfRuntime({ kind }: Open): boolean {
+  return RUNTIME_KINDS.has(kind);
 }
 
 function keyOf({ kind, uid, pod, what, oneAtATime }: Wanted): string {

@@ -37,6 +37,8 @@ export type ConfigEvent = Message &
     | { type: 'source.errors'; source: SourceName; errors: readonly SourceError[] }
     /** The node itself ended these pods, and they may run again: each is removed and added once more. Unknown UIDs are ignored. */
     | { type: 'pods.again'; source: SourceName; uids: readonly string[] }
+    /** Beside another kubelet: UIDs that it gave to static pods may be known by now. */
+    | { type: 'uids.look' }
   );
 
 export const podConfigAddr = address<ConfigEvent>('node/pods/config');

@@ -11,6 +11,7 @@ import { names, projecting, some } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import { keptPods } from './kept.ts';
+import { asTheKubelet, type KubeletUids } from './kubeletUids.ts';
 import { type Duplicate, emptyPodStorage, type MergeResult, mergeSet, type PodOperation, type PodStorage } from './merge.ts';
 import type { ConfigEvent, SourceError } from './messages.ts';
 import { type TakeoverResult, takeOver } from './takeover.ts';
@@ -33,6 +34,8 @@ export interface PodConfigFacts {
   readonly listing: ReadonlyMap<string, ListedPod> | undefined;
   /** Pods of the event that are set aside, with the shell that stands for each. */
   readonly aside: ReadonlyMap<Pod, Pod>;
+  /** Beside another kubelet: the UIDs of its static pods. Null: this node is the kubelet. */
+  readonly kubeletUids: KubeletUids | null;
 }
 export interface PodConfigContext extends PodConfigInput {
   storage: PodStorage;
@@ -45,6 +48,8 @@ export interface PodConfigContext extends PodConfigInput {
   held: ReadonlyMap<SourceName, SetEvent>;
   /** Newest sets with a pod whose UID another source holds: looked at again when that source lets pods go. */
   contested: ReadonlyMap<SourceName, SetEvent>;
+  /** Beside another kubelet: the newest sets of static pods, as their source gives them. */
+  observed: ReadonlyMap<SourceName, SetEvent>;
 }
 
 type Merged = MergeResult & { event: SetEvent; again?: boolean };
@@ -111,7 +116,11 @@ function takeSet(context: PodConfigContext, event: SetEvent): Step {
   const now = facts();
   // A source's first word meets what another agent, or an earlier life of this one, left running; a later one what was kept.
   const listing = context.storage.seen.has(event.source) ? keptSoFar(context, event.source, now.listing) : now.listing;
-  const over = takeOver({ pods: shelled(event), listing: listing ?? new Map(), aliases: context.aliases });
+  const { aliases } = context;
+  const follows = now.kubeletUids !== null && event.source !== 'api';
+  const over: TakeoverResult = follows
+    ? { ...asTheKubelet(shelled(event), { uids: now.kubeletUids, aliases }), adopted: [], predecessors: [] }
+    : takeOver({ pods: shelled(event), listing: listing ?? new Map(), aliases });
   const set = { ...event, pods: over.pods };
   const result = mergeSet(context.storage, { source: set.source, pods: set.pods, nowWallMs: now.wallMs });
   const reported = context.twins.get(event.source);
@@ -127,6 +136,7 @@ function takeSet(context: PodConfigContext, event: SetEvent): Step {
       twins: new Map(context.twins).set(event.source, new Set(result.duplicates.map(twinKey))),
       aliases: over.aliases,
       contested,
+      ...(follows ? { observed: new Map(context.observed).set(event.source, event) } : {}),
     },
     news,
     result: { ...result, duplicates, event: set },
@@ -144,7 +154,17 @@ function again({ storage }: PodConfigContext, event: AgainEvent): Merged | null 
   return { state: storage, ops, duplicates: [], unsafe: [], event: set, again: true };
 }
 
-function stepOf(context: PodConfigContext, event: ConfigEvent): Step {
+/** Sets of which a pod has another UID by now. */
+function renamedSets({ observed, storage, aliases }: PodConfigContext): SetEvent[] {
+  const { kubeletUids: uids } = facts();
+  if (uids === null) return [];
+  return [...observed.values()].filter(({ source, pods }) => {
+    const stored = storage.pods.get(source);
+    return asTheKubelet(pods, { uids, aliases }).pods.some((pod) => stored?.has(pod.metadata.uid) !== true);
+  });
+}
+
+function stepOf(context: PodConfigContext, event: Exclude<ConfigEvent, { type: 'uids.look' }>): Step {
   if (event.type === 'source.set') return takeSet(context, event);
   if (event.type === 'source.errors') return takeErrors(context, event.source, event.errors);
   return { next: {}, news: [], result: again(context, event), taken: null };
@@ -160,6 +180,7 @@ export const podConfigMachine = effects
   .extend({
     actions: {
       take: effects.enqueueActions(({ context, event, enqueue }) => {
+        if (event.type === 'uids.look') return;
         const { next, ...step } = stepOf(context, event);
         const { storage, errors, contested } = { ...context, ...next };
         enqueue.assign(next);
@@ -167,6 +188,9 @@ export const podConfigMachine = effects
         if (event.type !== 'source.set' || step.result?.ops.some((o) => o.op === 'REMOVE') !== true) return;
         // What another source held may be free now.
         for (const [source, set] of contested) if (source !== event.source) enqueue.raise(set);
+      }),
+      followUids: effects.enqueueActions(({ context, enqueue }) => {
+        for (const set of renamedSets(context)) enqueue.raise(set);
       }),
       hold: assign(({ context, event }) =>
         event.type === 'source.set' ? { held: new Map(context.held).set(event.source, { ...event, pods: shelled(event) }) } : {},
@@ -203,6 +227,7 @@ export const podConfigMachine = effects
       aliases: new Map(),
       held: new Map(),
       contested: new Map(),
+      observed: new Map(),
     }),
     initial: 'beginning',
     on: { 'source.errors': { actions: ['take'] }, 'pods.again': { actions: ['take'] } },
@@ -234,12 +259,13 @@ export const podConfigMachine = effects
       waiting: {
         meta: { reason: 'WaitingForSources', message: 'some configured pod source has not delivered its pods yet' },
         on: {
+          'uids.look': { actions: ['followUids'] },
           'source.set': [{ guard: 'completes', target: 'complete', actions: ['take'] }, { actions: ['take'] }],
         },
       },
       complete: {
         meta: { reason: 'AllSourcesSeen', message: 'every configured pod source has delivered its pods' },
-        on: { 'source.set': { actions: ['take'] } },
+        on: { 'source.set': { actions: ['take'] }, 'uids.look': { actions: ['followUids'] } },
       },
     },
   });

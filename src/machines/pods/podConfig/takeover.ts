@@ -66,7 +66,7 @@ function withUid(pod: Pod, uid: string): Pod {
   return { ...pod, metadata: { ...pod.metadata, uid } };
 }
 
-function isStatic(listed: ListedPod): boolean {
+export function isStatic(listed: ListedPod): boolean {
   return listed.sandboxes.some((s) => {
     const source = s.annotations[ANNOTATION_SOURCE];
     return source === 'file' || source === 'http';

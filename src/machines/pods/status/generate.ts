@@ -164,14 +164,19 @@ function foreignConditions(input: GenerateStatusInput, old: PodStatus): PodCondi
 const ENDED_HERE = 'TerminationByKubelet';
 
 /**
- * Addresses of the sandbox, one of each family, that of --node-ip first. A pod without a ready sandbox keeps those it had. Host
- * network: the node's own, which may be others than before its restart.
+ * Addresses of the sandbox, one of each family, that of --node-ip first. A pod without a ready sandbox keeps those it had, or those
+ * that the API shows of a sandbox that nobody here saw ready. Host network: the node's own, which may be others than before its restart.
  */
 function addressesOf(input: GenerateStatusInput, old: PodStatus): string[] {
   const { pod, status } = input;
-  const before = old.podIPs?.map((p) => p.ip) ?? (old.podIP === undefined ? [] : [old.podIP]);
+  const shown = status.sandboxes.length > 0 ? shownAddresses(pod.status) : [];
+  const before = shownAddresses(old).length > 0 ? shownAddresses(old) : shown;
   const { hostIPs } = input.facts;
   if (pod.spec.hostNetwork === true) return hostIPs.length > 0 ? onePerFamily(hostIPs) : before;
   const seen = status.ips.length > 0 || status.sandboxes.some((s) => s.ready) ? status.ips : before;
   return podAddresses(seen, input.facts);
+}
+
+function shownAddresses({ podIP, podIPs }: PodStatus): string[] {
+  return podIPs?.map(({ ip }) => ip) ?? (podIP === undefined ? [] : [podIP]);
 }

@@ -91,7 +91,8 @@ async function removeUnstarted(acts: Acts, job: StartJob, signal: AbortSignal): 
 async function restartCountOf(acts: Acts, { newest, clearedCount, restartCount }: StartJob, logDir: string | null): Promise<number> {
   if (clearedCount !== undefined) return Math.max(restartCount ?? 0, clearedCount);
   if (newest !== null && restartCount !== null) return restartCount;
-  if (logDir === null) return restartCount ?? 0;
+  // Beside another kubelet the newest log is that of the very instance which is waited for.
+  if (logDir === null || acts.ctx.ports.observer !== undefined) return restartCount ?? 0;
   return Math.max(restartCount ?? 0, restartCountFromLogNames(await acts.ctx.ports.fs.readdir(logDir)));
 }
 

@@ -38,12 +38,14 @@ export class KubeBorder {
   readonly #seen: SeenObjects;
   readonly #ended = new AbortController();
   #leaseWatched = false;
+  /** The renewal after which the next is waited for. The tree asks again when its call is over: what came meanwhile is it. */
+  #renewedBefore: number | null = null;
 
   constructor(kube: KubeApi, o: { clock: Clock; expectations: Expectations }) {
     this.#kube = kube;
     this.#clock = o.clock;
     this.#expectations = o.expectations;
-    this.#seen = new SeenObjects(o.clock);
+    this.#seen = new SeenObjects(o.clock, (uid) => o.expectations.gone(uid));
   }
 
   get seen(): SeenObjects {
@@ -122,7 +124,10 @@ export class KubeBorder {
     const uid = uidOf(body.metadata);
     const what = `written ${statusWords(body.status)}`;
     const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true };
-    const before = this.#seen.byName('pods', namespace, name)?.metadata.resourceVersion;
+    const now = this.#seen.byName('pods', namespace, name);
+    // A tree that begins completes what it finds; the kubelet, which was there, has nothing more to say.
+    if (now !== undefined && this.#seen.hadEnded(uid)) return Promise.resolve({ ok: true as const, code: 200, body: now });
+    const before = now?.metadata.resourceVersion;
     const look = (): KubeResult | undefined => {
       const pod = this.#seen.byName('pods', namespace, name);
       if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid))
@@ -158,10 +163,13 @@ export class KubeBorder {
   #lease(body: Record<string, unknown>, opts: KubeCallOptions): Promise<KubeResult> {
     const name = isRecord(body.metadata) && typeof body.metadata.name === 'string' ? body.metadata.name : '';
     this.#watchLease(name);
-    const before = renewedMs(this.#seen.byName('leases', LEASES, name) ?? body);
+    this.#renewedBefore ??= renewedMs(this.#seen.byName('leases', LEASES, name) ?? body);
+    const before = this.#renewedBefore;
     const look = (): KubeResult | undefined => {
       const lease = this.#seen.byName('leases', LEASES, name);
-      return lease !== undefined && renewedMs(lease) > before ? { ok: true, code: 200, body: lease } : undefined;
+      if (lease === undefined || renewedMs(lease) <= before) return undefined;
+      this.#renewedBefore = null;
+      return { ok: true, code: 200, body: lease };
     };
     return this.#until({ kind: 'Lease', pod: '', uid: '', what: 'renewed the lease of the node' }, look, opts);
   }

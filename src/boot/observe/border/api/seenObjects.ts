@@ -1,5 +1,7 @@
 /** Objects of the API as the tree's own lists and watches show them: nothing is asked of the server for it. */
 import { isKubeObject, type KubeObject, type KubeRequest, type KubeResult, slim } from '../../../../machines/kube/request.ts';
+import type { PodPhase } from '../../../../machines/kube/types.ts';
+import { isTerminal } from '../../../../machines/pod/phase.ts';
 import { isRecord } from '../../../../machines/shape/conform.ts';
 import type { Clock } from '../../../../ports/ports.ts';
 import type { WaitEnd } from '../waiting.ts';
@@ -18,9 +20,14 @@ export class SeenObjects {
   readonly #clock: Clock;
   readonly #objects: Record<SeenKind, Map<string, KubeObject>> = { pods: new Map(), nodes: new Map(), leases: new Map() };
   readonly #waiters = new Set<() => void>();
+  readonly #gone: (uid: string) => void;
+  /** UIDs of pods; true: it had ended when it was seen first. */
+  #first = new Map<string, boolean>();
 
-  constructor(clock: Clock) {
+  /** `gone`: is told the UID of each pod that the API has no more. */
+  constructor(clock: Clock, gone: (uid: string) => void) {
     this.#clock = clock;
+    this.#gone = gone;
   }
 
   all(kind: SeenKind): Iterable<KubeObject> {
@@ -28,6 +35,11 @@ export class SeenObjects {
   }
   byName(kind: SeenKind, namespace: string, name: string): KubeObject | undefined {
     return this.#objects[kind].get(`${namespace}/${name}`);
+  }
+
+  /** The kubelet had said its last word before this program looked. */
+  hadEnded(uid: string): boolean {
+    return this.#first.get(uid) === true;
   }
 
   /** From an answer to a GET. */
@@ -39,6 +51,8 @@ export class SeenObjects {
     if (kind === undefined || !Array.isArray(result.body.items)) return;
     // A part of a list that is read in parts says nothing of the rest.
     if (query?.continue === undefined) this.#objects[kind].clear();
+    const { metadata } = result.body;
+    if (kind === 'pods' && query?.continue === undefined && !(isRecord(metadata) && metadata.continue)) this.#forget(result.body.items);
     for (const item of result.body.items as readonly unknown[]) if (isKubeObject(item)) this.#put(kind, item, false);
     this.#wake();
   }
@@ -84,14 +98,27 @@ export class SeenObjects {
       return;
     }
     if (!isRecord(event) || !isKubeObject(event.object) || event.type === 'BOOKMARK' || event.type === 'ERROR') return;
-    if (event.type === 'DELETED') this.#objects[kind].delete(keyOf(event.object));
-    else this.#put(kind, event.object, false);
+    if (event.type === 'DELETED') {
+      this.#objects[kind].delete(keyOf(event.object));
+      const { uid = '' } = event.object.metadata;
+      if (kind === 'pods') this.#gone(uid);
+      this.#first.delete(uid);
+    } else this.#put(kind, event.object, false);
     this.#wake();
   }
 
   #put(kind: SeenKind, object: KubeObject, wake = true): void {
     this.#objects[kind].set(keyOf(object), slim(object));
+    const { uid = '' } = object.metadata;
+    if (kind === 'pods' && !this.#first.has(uid))
+      this.#first.set(uid, isRecord(object.status) && isTerminal(object.status.phase as PodPhase | undefined));
     if (wake) this.#wake();
+  }
+
+  /** All but these. */
+  #forget(items: readonly unknown[]): void {
+    const uids = new Set(items.map((item) => (isKubeObject(item) ? item.metadata.uid : '')));
+    this.#first = new Map([...this.#first].filter(([uid]) => uids.has(uid)));
   }
 
   #wake(): void {

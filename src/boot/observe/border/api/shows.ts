@@ -31,14 +31,26 @@ export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
     if (TIMES.has(key)) continue;
     missing.push(...missingOf(value, has[key], path === '' ? key : `${path}.${key}`));
   }
+  if (STATES.test(path)) for (const key of Object.keys(has)) missing.push(...unsaid(wanted, has, { key, path }));
   return missing;
+}
+
+/** What became of a container is told as a whole: a word too many is another fate. */
+const STATES = /\.(?:state|lastState)(?:\.\w+)?$/;
+function unsaid(
+  wanted: Readonly<Record<string, unknown>>,
+  has: Readonly<Record<string, unknown>>,
+  { key, path }: { key: string; path: string },
+): string[] {
+  if (Object.hasOwn(wanted, key) || TIMES.has(key) || has[key] === null || has[key] === undefined) return [];
+  return [`${path}.${key} is ${brief(has[key])}, not absent`];
 }
 
 function missingOfList(wanted: readonly unknown[], has: unknown, path: string): string[] {
   const items: readonly unknown[] = Array.isArray(has) ? has : [];
   const parts = wanted.filter((part) => !(isRecord(part) && part.$patch === 'replace'));
   const whole = parts.length < wanted.length;
-  if (whole && parts.length !== items.length) return [`${path} has ${items.length} entries, not ${parts.length}`];
+  if (whole && parts.length !== items.length) return [`${path} has ${items.length} entries, not ${parts.length}: ${brief(parts)}`];
   const missing: string[] = [];
   for (const [at, part] of parts.entries()) {
     const keys = path.endsWith('.volumeMounts') ? (['mountPath'] as const) : MERGE_KEYS;

@@ -19,7 +19,7 @@ const CONTAINER_ACTS = {
   RemoveContainer: { done: 'removed', shows: (state?: CriContainer['state']) => state === undefined },
 } as const;
 /** What a container may take over its grace period. */
-const STOP_EXTRA_MS = 30_000;
+const STOP_EXTRA_MS = 20_000;
 
 interface CallOpts {
   timeoutMs: number | null;
@@ -32,6 +32,8 @@ export interface CriBorderOptions {
   expectations: Expectations;
   /** Why the kubelet cannot pull this image, as the status of a pod says it; null: nothing is said. */
   pullFailure(image: string): string | null;
+  /** The same of a container that it cannot make. */
+  createFailure(container: { uid: string; name: string }): string | null;
 }
 
 export class CriBorder {
@@ -83,8 +85,12 @@ export class CriBorder {
         const { uid } = sandboxConfig.metadata;
         // The attempt is counted by the logs there are: the kubelet may have begun one already.
         const isIt = (c: CriContainer) => (c.metadata?.attempt ?? 0) >= attempt || c.state !== 'CONTAINER_EXITED';
-        const shown = ({ containers }: Listing) =>
-          containers.find((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && isIt(c));
+        const shown = ({ containers }: Listing) => {
+          const found = containers.find((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && isIt(c));
+          const why = found === undefined ? this.#o.createFailure({ uid, name }) : null;
+          if (why !== null) throw failed('CreateContainer', UNKNOWN, why);
+          return found;
+        };
         const wanted = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})` };
         return { containerId: (await this.#wait(call, opts, wanted, shown)).id };
       }
