@@ -1,5 +1,6 @@
 /** JSON Schema of fleet files: the table of `packages/fleet/src/spec`. */
 import {
+  ALLOCATABLE,
   BANDWIDTH,
   CAPACITY,
   DELAY,
@@ -11,8 +12,10 @@ import {
   GROUP,
   GROUPS_MAX,
   IMAGE,
+  MACHINE,
   MEASURES,
   NAME,
+  NAMED_NODE,
   OBJECTS,
   RULE_DELAYS,
   RULE_LIFE,
@@ -24,7 +27,7 @@ import {
   time,
 } from '@actorlet/fleet/src/spec/table.ts';
 import { SCENARIO_API_VERSION } from '../../src/machines/faults/table.ts';
-import type { Shape } from '../../src/machines/shape/shape.ts';
+import { bytes, type Shape } from '../../src/machines/shape/shape.ts';
 import { type Dialect, fieldSchema, fieldSchemas, type JsonSchema, objectSchema, requiredOf } from './jsonSchema.ts';
 
 const DIALECT: Dialect = { nulls: false, nullsInMaps: false, nonEmpty: true, zeroDuration: true, zeroIsUnset: false };
@@ -54,19 +57,30 @@ const delays = (of: Readonly<Record<string, string>>): JsonSchema =>
 
 export function fleetSchema(): JsonSchema {
   const capacity = objectSchema(fieldSchemas(CAPACITY, DIALECT), []);
-  const group = ofTable(GROUP, {
-    name: fieldSchema(GROUP.name, DIALECT),
-    labels: { description: 'Labels of its nodes.', ...TEXTS },
-    capacity: {
-      description: 'Of each node; extended resources too.',
-      ...capacity,
-      patternProperties: { '/': { type: 'integer', minimum: 0 } },
-    },
-    runtime: {
-      description: 'What its container runtime takes time for.',
-      ...objectSchema({ ...delays(DELAYED), bandwidth: fieldSchema(BANDWIDTH, DIALECT) }, []),
-    },
-  });
+  const allocatable = objectSchema(fieldSchemas(ALLOCATABLE, DIALECT), []);
+  const group = {
+    ...ofTable(GROUP, {
+      name: fieldSchema(GROUP.name, DIALECT),
+      nodes: list(
+        'Its nodes, written out. In place of `count` and `nodeName`.',
+        ofTable(NAMED_NODE, { labels: { description: 'Besides those of the group.', ...TEXTS } }),
+        { minItems: 1 },
+      ),
+      labels: { description: 'Labels of its nodes.', ...TEXTS },
+      machine: { description: 'What its nodes say of their machines.', ...ofTable(MACHINE) },
+      allocatable: { description: 'What of the capacity pods may use.', ...allocatable },
+      capacity: {
+        description: 'Of each node; extended resources too.',
+        ...capacity,
+        patternProperties: { '/': { type: 'integer', minimum: 0 }, '^hugepages-[1-9][0-9]*[KMGT]i$': fieldSchema(bytes, DIALECT) },
+      },
+      runtime: {
+        description: 'What its container runtime takes time for.',
+        ...objectSchema({ ...delays(DELAYED), bandwidth: fieldSchema(BANDWIDTH, DIALECT) }, []),
+      },
+    }),
+    oneOf: [{ required: ['count'] }, { required: ['nodes'] }],
+  };
   const rule = ofTable(
     { ...RULE_SELECT, ...RULE_LIFE },
     { labels: { description: 'Labels of the pod.', ...TEXTS }, exit: fieldSchema(EXIT, DIALECT), ...delays(RULE_DELAYS) },

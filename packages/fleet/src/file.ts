@@ -19,7 +19,7 @@ import { decodeRule } from './spec/pods.ts';
 import { decodeStep, type StepSpec } from './spec/steps.ts';
 import { DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, NODES_MAX, SEED, SEED_MAX, STAGES } from './spec/table.ts';
 
-export { type GroupSpec, nodeNameOf } from './spec/groups.ts';
+export { type GroupSpec, nodeOf } from './spec/groups.ts';
 
 export interface FleetSpec {
   /** Value of the label {@link FLEET_LABEL} of each node. */
@@ -40,6 +40,8 @@ export interface FleetSpec {
 /** Label of every node that a fleet made: a fleet takes over and removes only such. */
 export const FLEET_LABEL = 'actorlet.dev/fleet';
 
+/** A twin of a large cluster has thousands of names. */
+export const FILE_BYTES_MAX = 8 * 2 ** 20;
 const NOTHING_MORE = { images: [], pods: [], stages: [], heartbeatMs: null, steps: [], expect: [] } as const;
 
 /** A fleet of equal nodes `PREFIX-0`, `PREFIX-1` and so on. */
@@ -66,7 +68,7 @@ export type DecodedFleet = { ok: true; value: FleetSpec } | { ok: false; errors:
 
 /** Never throws. `unreadable`: of the files that it names; default: they are not looked at. */
 export function decodeFleet(text: string, unreadable: Unreadable = () => null): DecodedFleet {
-  return readDocument(text, FLEET_KIND, (root) => decodeRoot(root, unreadable));
+  return readDocument(text, { kind: FLEET_KIND, bytesMax: FILE_BYTES_MAX }, (root) => decodeRoot(root, unreadable));
 }
 
 function decodeRoot(root: MapReader, unreadable: Unreadable): FleetSpec {

@@ -11,7 +11,7 @@ import type { Listening } from '@actorlet/kubelet/ports/listening.ts';
 import type { Rng } from '@actorlet/kubelet/ports/ports.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { Calls } from './calls.ts';
-import { type FleetSpec, nodeNameOf } from './file.ts';
+import { type FleetSpec, nodeOf } from './file.ts';
 import { Front } from './front/front.ts';
 import { Member } from './nodes/member.ts';
 import { type NodeAnswer, type NodeEvent, nodesAddr } from './nodes/messages.ts';
@@ -22,7 +22,7 @@ import { pacedPods } from './pace/pods.ts';
 import { startsSpec } from './pace/starts.ts';
 import { FleetTurns } from './pace/turns.ts';
 import { imagesOf } from './pods/images.ts';
-import { compiledRules } from './pods/rules.ts';
+import { compiledRules, rulesOf } from './pods/rules.ts';
 import type { Selection } from './spec/steps.ts';
 import { fleetTree } from './tree.ts';
 import type { FleetWorld, Shard } from './types.ts';
@@ -76,18 +76,20 @@ export class Fleet {
       return pacedPods(shared?.connect(own) ?? own, { turns, clock });
     };
     this.#leases = new Leases(clock);
+    const { heartbeatMs } = spec;
+    const rules = compiledRules(spec.pods);
+    const images = imagesOf(spec.images);
     const places = spec.groups.flatMap((group) => {
-      const { heartbeatMs } = spec;
-      const behaviour = { rules: compiledRules(spec.pods, group.name), image: imagesOf(spec.images, group.bytesPerSecond), heartbeatMs };
+      const behaviour = { rules: rulesOf(rules, group.name), image: images(group.bytesPerSecond), heartbeatMs };
       return Array.from({ length: group.count }, (_, index) => ({ group, behaviour, index }));
     });
     this.members = places
       .filter((_, position) => position % shard.count === shard.index)
       .map(({ group, behaviour, index }) => {
-        const name = nodeNameOf(group.nodeName, index);
+        const { name, labels, providerID } = nodeOf(group, index);
         const own = rng.fork(name);
         return new Member({
-          name,
+          ...{ name, labels, providerID },
           fleet: spec.name,
           group,
           behaviour,

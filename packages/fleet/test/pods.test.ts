@@ -6,7 +6,7 @@ import type { ScriptedContainer } from '@actorlet/runtimes/src/hollow/index.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { describe, expect, it } from 'vitest';
 import { imagesOf } from '../src/pods/images.ts';
-import { compiledRules, type PodRule, PodRules } from '../src/pods/rules.ts';
+import { compiledRules, rulesOf as ofGroup, type PodRule, PodRules } from '../src/pods/rules.ts';
 import { stagesOf } from '../src/pods/stages.ts';
 import { type Delay, drawn } from '../src/spec/delay.ts';
 
@@ -20,7 +20,7 @@ const random = () => {
   return () => rng.next();
 };
 const every = { about: 'all', which: 'every', weight: 1, requirements: [] } as const;
-const rulesOf = (rules: readonly PodRule[], group = 'a') => new PodRules(compiledRules(rules, group), random());
+const rulesOf = (rules: readonly PodRule[], group = 'a') => new PodRules(ofGroup(compiledRules(rules), group), random());
 const stage = (name: string, spec: string) => `apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: { name: ${name} }
@@ -82,7 +82,7 @@ describe('lengths of time', () => {
     expect(logNormal.at(-1)).toBeLessThanOrEqual(30_000);
   });
   it('of a pull are that of its size', () => {
-    const find = imagesOf([{ name: ['**/big:*'], sizeBytes: 4_000 }], 1_000);
+    const find = imagesOf([{ name: ['**/big:*'], sizeBytes: 4_000 }])(1_000);
     expect(find('example.com/big:1')).toEqual({ sizeBytes: 4_000, life: { pullDelayMs: 4_000 } });
     expect(find('example.com/small:1')).toEqual({});
   });

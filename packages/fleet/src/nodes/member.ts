@@ -33,6 +33,7 @@ import { type PodsBeingMade, PodTimes } from '../pods/times.ts';
 import { withProc } from '../proc.ts';
 import { type Delay, drawn } from '../spec/delay.ts';
 import type { FleetWorld } from '../types.ts';
+import { bootIdOf, identityOf, withMachine } from './machine.ts';
 import type { NodeNote } from './nodeMachine.ts';
 
 const encoder = new TextEncoder();
@@ -56,6 +57,10 @@ const NO_PLUGINS: DevicePlugins = {
 
 export interface MemberOptions {
   name: string;
+  /** Besides those of its group. */
+  labels?: Readonly<Record<string, string>>;
+  /** Of its provider; '': none. */
+  providerID?: string;
   fleet: string;
   group: GroupSpec;
   /** Its own, from the seed of the fleet. */
@@ -278,11 +283,17 @@ export class Member {
   }
 
   #ports(): Ports {
-    const { world, group, name } = this.#o;
+    const { world, group, name, fleet } = this.#o;
     const { clock } = world;
+    const identity = identityOf(group, { fleet, name });
     const power = { on: true };
     const { fs: disk, watchDir } = this.#disk.mount(power, clock);
-    const fs = withProc(disk, { clock, cpus: group.cpus, memoryBytes: group.memoryBytes, used: () => this.#runtime.used() });
+    const fs = withProc(withMachine(disk, group), {
+      clock,
+      cpus: group.cpus,
+      memoryBytes: group.memoryBytes,
+      used: () => this.#runtime.used(),
+    });
     return {
       clock,
       rng: this.#o.rng,
@@ -295,7 +306,8 @@ export class Member {
       prober: simProber(power, clock, () => ({ kind: 'healthy', afterMs: 0 })),
       host: {
         hostname: () => name,
-        bootId: () => (this.#powered === 0 ? `fleet-${name}` : `fleet-${name}-${this.#powered}`),
+        identity: () => identity,
+        bootId: () => bootIdOf({ fleet, name, powered: this.#powered }),
         capacity: () => ({ memoryBytes: group.memoryBytes, cpus: group.cpus }),
         addresses: () => [{ ip: world.address, family: 4, interface: 'eth0' }],
         cpuUsageMs: () => 0,
@@ -313,13 +325,14 @@ export class Member {
   }
 }
 
-function configOf({ name, fleet, group, world, gates, behaviour }: MemberOptions): NodeConfig {
+function configOf({ name, labels, providerID = '', fleet, group, world, gates, behaviour }: MemberOptions): NodeConfig {
   const config = defaultNodeConfig({
     flags: {
       rootDir: ROOT_DIR,
       hostnameOverride: name,
       kubeconfig: world.kubeconfig ?? KUBECONFIG,
-      nodeLabels: { ...group.labels, [FLEET_LABEL]: fleet },
+      nodeLabels: { ...group.labels, ...labels, [FLEET_LABEL]: fleet },
+      registerSchedulable: !group.unschedulable,
       faultInjection: true,
     },
     config: {
@@ -330,6 +343,8 @@ function configOf({ name, fleet, group, world, gates, behaviour }: MemberOptions
       readOnlyPort: 0,
       healthzPort: 0,
       maxPods: group.pods,
+      providerID,
+      ...reservedOf(group),
       rotateCertificates: world.certificates !== undefined,
       registerWithTaints: [...group.taints],
       cgroupsPerQOS: false,
@@ -351,6 +366,15 @@ function configOf({ name, fleet, group, world, gates, behaviour }: MemberOptions
     },
   });
   return { ...config, gates, flags: { ...config.flags, adminSocket: world.socketPath } };
+}
+
+/** As `systemReserved`, so that the kubelet's own arithmetic comes to what is allocatable. */
+function reservedOf({ reserved, storageBytes }: GroupSpec) {
+  const { cpuMilli, memoryBytes, storageBytes: onDisk } = reserved;
+  return {
+    systemReserved: { cpu: `${cpuMilli}m`, memory: String(memoryBytes), ...(onDisk === 0 ? {} : { 'ephemeral-storage': String(onDisk) }) },
+    localStorageCapacityIsolation: storageBytes !== 0,
+  };
 }
 
 function isReady(object: unknown): boolean {

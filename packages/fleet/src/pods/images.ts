@@ -6,9 +6,9 @@ import type { ImageSpec } from '../spec/groups.ts';
 type Find = NonNullable<HollowOptions['image']>;
 
 /** Every name exists; the first entry that matches says its size. */
-export function imagesOf(images: readonly ImageSpec[], bytesPerSecond: number | null): Find {
+export function imagesOf(images: readonly ImageSpec[]): (bytesPerSecond: number | null) => Find {
   const entries = images.map(({ name, sizeBytes }) => ({ patterns: name.map(globToRegExp), sizeBytes }));
-  return (name) => {
+  return (bytesPerSecond) => (name) => {
     const sizeBytes = entries.find(({ patterns }) => patterns.some((p) => p.test(name)))?.sizeBytes;
     if (sizeBytes === undefined) return {};
     return { sizeBytes, life: bytesPerSecond === null ? {} : { pullDelayMs: (sizeBytes / bytesPerSecond) * 1_000 } };

@@ -56,17 +56,20 @@ export interface CompiledRule {
   containers: readonly RegExp[] | null;
 }
 
-/** Those of one group of nodes. */
-export function compiledRules(rules: readonly PodRule[], group: string): CompiledRule[] {
+/** Once for all groups of nodes. */
+export function compiledRules(rules: readonly PodRule[]): CompiledRule[] {
   const compiled = (globs: readonly string[] | undefined): readonly RegExp[] | null => globs?.map(globToRegExp) ?? null;
-  return rules
-    .filter((rule) => rule.groups === undefined || rule.groups.includes(group))
-    .map((rule) => ({
-      rule,
-      images: compiled(rule.images),
-      namespaces: compiled(rule.namespaces),
-      containers: compiled(rule.containers),
-    }));
+  return rules.map((rule) => ({
+    rule,
+    images: compiled(rule.images),
+    namespaces: compiled(rule.namespaces),
+    containers: compiled(rule.containers),
+  }));
+}
+
+/** Those of one group of nodes. */
+export function rulesOf(rules: readonly CompiledRule[], group: string): CompiledRule[] {
+  return rules.filter(({ rule }) => rule.groups === undefined || rule.groups.includes(group));
 }
 
 export class PodRules {

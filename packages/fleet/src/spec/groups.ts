@@ -1,24 +1,34 @@
 /** Groups of nodes in a fleet file, and the images that they pull. */
 import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
 import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
-import { labelValue, qualifiedName } from '@actorlet/kubelet/machines/kube/names.ts';
 import { type Delay, delayIn } from './delay.ts';
-import { fieldsIn, textsOf } from './fields.ts';
-import { BANDWIDTH, CAPACITY, DELAYED, GROUP, IMAGE, NODES_MAX } from './table.ts';
+import { fieldsIn } from './fields.ts';
+import {
+  type Capacity,
+  capacityIn,
+  DEFAULT_CAPACITY,
+  labelsIn,
+  type MachineSpec,
+  machineIn,
+  type NamedNode,
+  nodesIn,
+  wrongLabel,
+} from './machines.ts';
+import { BANDWIDTH, DELAYED, GROUP, IMAGE, NODES_MAX, VERSION } from './table.ts';
 
-export interface GroupSpec {
+export interface GroupSpec extends Capacity {
   name: string;
   count: number;
   /** With `{index}`, which counts from 0 within the group. */
   nodeName: string;
+  /** Written out, as many as `count`; empty: they are named by the pattern. */
+  nodes: readonly NamedNode[];
   labels: Readonly<Record<string, string>>;
   taints: readonly ConfigTaint[];
-  cpus: number;
-  memoryBytes: number;
-  /** Pods that a node takes. */
-  pods: number;
-  /** Extended resources, such as `example.com/gpu`: how many each node has. */
-  extended: Readonly<Record<string, number>>;
+  unschedulable: boolean;
+  /** With `{name}` or `{index}`; '': none. */
+  providerID: string;
+  machine: MachineSpec;
   /** That its nodes report; '': of this program. */
   version: string;
   runtimeHandlers: readonly string[];
@@ -36,24 +46,30 @@ export interface ImageSpec {
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 const NAME_MAX = 63;
 const NODE_NAME_MAX = 253;
-const VERSION = /^v1\.\d{1,3}\.\d{1,4}$/;
-const EXTENDED_MAX = 1_000_000;
+const VERSION_OF = new RegExp(VERSION);
 const NO_DELAY: Delay = { fromMs: 0, toMs: 0 };
 
 export const DEFAULT_GROUP: Omit<GroupSpec, 'name' | 'count' | 'nodeName'> = {
+  nodes: [],
   labels: {},
   taints: [],
-  cpus: 8,
-  memoryBytes: 32 * 2 ** 30,
-  pods: 110,
-  extended: {},
+  unschedulable: false,
+  providerID: '',
+  machine: {},
+  ...DEFAULT_CAPACITY,
   version: '',
   runtimeHandlers: [],
   delays: { sandbox: NO_DELAY, pull: NO_DELAY, start: NO_DELAY },
   bytesPerSecond: null,
 };
 
-export function nodeNameOf(pattern: string, index: number): string {
+/** The node of that position, with its provider's id; '': none. */
+export function nodeOf({ nodes, nodeName, providerID: pattern }: GroupSpec, index: number): Required<NamedNode> {
+  const { name = named(nodeName, index), providerID, labels = {} } = nodes[index] ?? {};
+  return { name, labels, providerID: providerID ?? named(pattern, index).replaceAll('{name}', name) };
+}
+
+function named(pattern: string, index: number): string {
   return pattern.replaceAll('{index}', String(index));
 }
 
@@ -70,18 +86,21 @@ export function wrongName(name: string): string | null {
 }
 
 export function decodeGroup(group: MapReader): GroupSpec {
-  const { name, count, taints, version = '', runtimeHandlers, ...own } = fieldsIn(group, GROUP, { name: '', count: 0 });
+  const { name, taints, version = '', runtimeHandlers, unschedulable, providerID, ...own } = fieldsIn(group, GROUP, { name: '' });
+  const nodes = nodesIn(group);
+  if (nodes.length === 0 && !group.has('count') && !group.has('nodes')) group.wrong('count', 'is missing');
+  for (const field of ['count', 'nodeName'] as const) {
+    if (group.has('nodes') && group.has(field)) group.wrong(field, 'stands beside nodes, which has the names and the number of nodes');
+  }
+  const count = own.count ?? nodes.length;
   if (name !== '') checkName(group, name);
-  if (version !== '' && !VERSION.test(version)) group.wrong('version', `must be a version such as v1.35.2, is ${JSON.stringify(version)}`);
+  if (version !== '' && !VERSION_OF.test(version))
+    group.wrong('version', `must be a version such as v1.35.2, is ${JSON.stringify(version)}`);
   const nodeName = own.nodeName ?? `${name}-{index}`;
   if (own.nodeName !== undefined) checkNodeName(group, own.nodeName);
-  const labelled = group.map('labels');
-  const labels = textsOf(labelled);
-  for (const [key, value] of Object.entries(labels)) {
-    const why = wrongLabel(key, value);
-    if (why !== null) labelled?.wrong(key, why);
-  }
-  const capacity = capacityIn(group.map('capacity'));
+  const labels = labelsIn(group);
+  const capacity = capacityIn(group);
+  const machine = machineIn(group.map('machine'));
   const runtime = group.map('runtime');
   const kinds = Object.keys(DELAYED) as (keyof typeof DELAYED)[];
   const delays = Object.fromEntries(kinds.map((kind) => [kind, delayIn(runtime, kind) ?? NO_DELAY])) as GroupSpec['delays'];
@@ -90,29 +109,15 @@ export function decodeGroup(group: MapReader): GroupSpec {
   runtime?.finish();
   group.finish();
   const checked = taints.flatMap((text) => taintOf(group, text));
-  return { name, count, nodeName, labels, taints: checked, ...capacity, version, runtimeHandlers, delays, bytesPerSecond };
+  const one = { name, count, nodeName, nodes, labels, taints: checked, unschedulable, providerID, machine };
+  return { ...one, ...capacity, version, runtimeHandlers, delays, bytesPerSecond };
 }
 
 function checkNodeName(group: MapReader, pattern: string): void {
   if (!pattern.includes('{index}')) group.wrong('nodeName', 'must contain {index}, which counts the nodes of the group');
-  else if (nodeNameOf(pattern, NODES_MAX).length > NODE_NAME_MAX || !NAME.test(nodeNameOf(pattern, 0))) {
+  else if (named(pattern, NODES_MAX).length > NODE_NAME_MAX || !NAME.test(named(pattern, 0))) {
     group.wrong('nodeName', 'must give a DNS subdomain: lower-case letters, digits, "-" and "."');
   }
-}
-
-function capacityIn(capacity: MapReader | undefined): Pick<GroupSpec, 'cpus' | 'memoryBytes' | 'pods' | 'extended'> {
-  const { cpus, memoryBytes, pods } = DEFAULT_GROUP;
-  if (capacity === undefined) return { cpus, memoryBytes, pods, extended: {} };
-  const own = fieldsIn(capacity, CAPACITY);
-  const names = capacity.node.items.map(({ key }) => String(key)).filter((name) => name.includes('/'));
-  const extended = names.map((name) => [name, capacity.number(name, { min: 0, max: EXTENDED_MAX, whole: true }) ?? 0]);
-  capacity.finish();
-  return { ...own, extended: Object.fromEntries(extended) as Record<string, number> };
-}
-
-/** An API server refuses a node with another one, and it would never be Ready. */
-function wrongLabel(key: string, value: string): string | null {
-  return qualifiedName(key) ?? labelValue(value);
 }
 
 const TAINT = /^([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/;
@@ -133,7 +138,13 @@ export function checkGroups(entries: readonly MapReader[], groups: readonly Grou
   const total = groups.reduce((sum, g) => sum + g.count, 0);
   if (total > NODES_MAX) entries[0]?.wrong('count', `the groups have ${total} nodes together, at most ${NODES_MAX} are allowed`);
   const seen = { name: new Map<string, number>(), nodeName: new Map<string, number>() };
+  const names = new Map<string, number>();
   for (const [i, group] of groups.entries()) {
+    for (const [j, { name }] of group.nodes.entries()) {
+      const before = names.get(name);
+      if (before === undefined) names.set(name, i);
+      else entries[i]?.wrong('nodes', `[${j}] has the name ${name}, as a node of groups[${before}] has`);
+    }
     for (const field of ['name', 'nodeName'] as const) {
       const before = seen[field].get(group[field]);
       if (before !== undefined) entries[i]?.wrong(field, `is the same as that of groups[${before}]`);

@@ -2,6 +2,7 @@
 import { METADATA as OF_SCENARIOS } from '@actorlet/kubelet/machines/faults/table.ts';
 import {
   about,
+  bool,
   bytes,
   duration,
   filled,
@@ -10,6 +11,7 @@ import {
   named,
   number,
   oneOrMore,
+  quantity,
   required,
   type Shape,
   string,
@@ -27,6 +29,7 @@ const DAY_MS = 86_400_000;
 const COUNT_MAX = NODES_MAX * PODS_MAX;
 
 const TEXTS = oneOrMore(string);
+export const VERSION = '^v1\\.[0-9]{1,3}\\.[0-9]{1,4}([-+][0-9A-Za-z.+-]{1,64})?$';
 export const time = (): Shape & Typed<number> => duration({ minMs: 0, maxMs: DAY_MS });
 const COUNT = integer(0, COUNT_MAX);
 
@@ -49,17 +52,40 @@ export const DELAY = {
 
 export const GROUP = {
   name: about('Unique in its file.', required(NAME)),
-  count: about('Nodes of the group.', required(integer(1, NODES_MAX))),
+  count: about('Nodes of the group. In place of `nodes`.', integer(1, NODES_MAX)),
   nodeName: about('Names of its nodes, with {index}, which counts from 0. Default: NAME-{index}.', string),
   taints: about('KEY=VALUE:EFFECT.', filled(TEXTS, [])),
-  version: about('Version that its nodes report, such as v1.35.2. Default: of this program.', matching('^v1\\.[0-9]{1,3}\\.[0-9]{1,4}$')),
+  unschedulable: about('Its nodes register cordoned. Default false.', filled(bool, false)),
+  providerID: about('Of each node, with {name} or {index}: `aws:///a/{name}`.', filled(string, '')),
+  version: about('Version that its nodes report, such as v1.35.2 or v1.34.1-eks-1. Default: of this program.', matching(VERSION)),
   runtimeHandlers: about('Handlers of the container runtime, which a RuntimeClass may name.', filled(TEXTS, [])),
+} as const;
+
+/** A node of a group that has them written out. */
+export const NAMED_NODE = {
+  name: about('Its name.', required(string)),
+  providerID: about('Default: of the group.', string),
+} as const;
+
+/** What a node says of its machine. */
+export const MACHINE = {
+  kernel: about('Version of the kernel, as `uname -r` says it.', string),
+  osImage: about('Name of the operating system, as in /etc/os-release.', string),
+  arch: about('Default amd64.', words('amd64', 'arm64', 'arm', '386', 'ppc64le', 's390x', 'riscv64')),
+  os: about('Default linux.', words('linux', 'windows')),
 } as const;
 
 export const CAPACITY = {
   cpu: about('Processors. Default 8.', named('cpus', filled(integer(1, CPUS_MAX), 8))),
   memory: about('Default 32Gi.', named('memoryBytes', filled(bytes, 32 * 2 ** 30))),
   pods: about('Pods that a node takes. Default 110.', filled(integer(1, PODS_MAX), 110)),
+  'ephemeral-storage': about('Default 1T. 0: the node reports none.', named('storageBytes', bytes)),
+} as const;
+/** What of its capacity pods may use. */
+export const ALLOCATABLE = {
+  cpu: about('Such as 7910m. Default: as the capacity.', quantity),
+  memory: about('Default: as the capacity, without huge pages.', named('memoryBytes', bytes)),
+  'ephemeral-storage': about('Default: as the capacity.', named('storageBytes', bytes)),
 } as const;
 
 /** What the runtime of a group takes time for. */
@@ -81,6 +107,7 @@ export const RULE_SELECT = {
   namespaces: about('Namespaces of the pod, with `*`.', TEXTS),
   containers: about('Names of containers, with `*`.', TEXTS),
   groups: about('Groups of nodes.', TEXTS),
+  which: about('Init containers alone, or all others. Default: both.', words('init', 'main')),
 } as const;
 /** What the containers of a rule do. */
 export const RULE_LIFE = {

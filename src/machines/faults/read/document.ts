@@ -9,9 +9,16 @@ export const DOCUMENT_BYTES_MAX = 1024 * 1024;
 
 export type ReadDocument<T> = { ok: true; value: T } | { ok: false; errors: readonly ScenarioError[] };
 
+interface ReadOptions {
+  kind: string;
+  /** Default {@link DOCUMENT_BYTES_MAX}. */
+  bytesMax?: number;
+}
+
 /** `read` complains to `found` or to its reader. Never throws. Errors come in the order of the file. */
-export function readDocument<T>(text: string, kind: string, read: (root: MapReader, found: Problems) => T): ReadDocument<T> {
-  if (text.length > DOCUMENT_BYTES_MAX) return refused([{ line: 0, field: '', message: `is longer than ${DOCUMENT_BYTES_MAX} bytes` }]);
+export function readDocument<T>(text: string, of: string | ReadOptions, read: (root: MapReader, found: Problems) => T): ReadDocument<T> {
+  const { kind, bytesMax = DOCUMENT_BYTES_MAX }: ReadOptions = typeof of === 'string' ? { kind: of } : of;
+  if (text.length > bytesMax) return refused([{ line: 0, field: '', message: `is longer than ${bytesMax} bytes` }]);
   const lines = new LineCounter();
   const found = problems(lines);
   // The parser's own check for equal keys compares each key with all before it.

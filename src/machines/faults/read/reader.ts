@@ -103,10 +103,14 @@ export class MapReader {
         return this.number(name, { ...shape, whole: shape.t === 'integer' });
       case 'namedNumber':
         return this.#namedNumber(name, shape);
+      case 'boolean':
+        return this.boolean(name);
       case 'duration':
         return this.duration(name, shape);
       case 'bytes':
         return this.quantity(name);
+      case 'quantity':
+        return this.amount(name);
       case 'oneOrMore':
         return shape.of.t === 'string' && shape.of.words !== undefined ? this.words(name, shape.of.words) : this.texts(name);
       default:
@@ -152,14 +156,26 @@ export class MapReader {
     } else return ms;
     return undefined;
   }
+  boolean(name: string): boolean | undefined {
+    const node = this.get(name);
+    if (node === undefined) return undefined;
+    if (isScalar(node) && typeof node.value === 'boolean') return node.value;
+    this.wrong(name, `must be true or false, is ${this.#shown(name, node)}`, node);
+    return undefined;
+  }
   /** Bytes, as a Kubernetes quantity. */
   quantity(name: string): number | undefined {
+    const amount = this.amount(name);
+    return amount === undefined ? undefined : quantityToInteger(amount);
+  }
+  /** A Kubernetes quantity that is not negative, as it is written. */
+  amount(name: string): string | number | undefined {
     const node = this.get(name);
     if (node === undefined) return undefined;
     const value = isScalar(node) && this.#hasValue(name) ? node.value : undefined;
     if (typeof value === 'string' || typeof value === 'number') {
       const parsed = parseQuantity(value);
-      if (parsed !== undefined && parsed.mantissa >= 0n) return quantityToInteger(value);
+      if (parsed !== undefined && parsed.mantissa >= 0n) return value;
     }
     this.wrong(name, `must be a quantity such as 100Mi, is ${this.#shown(name, node)}`, node);
     return undefined;
