@@ -41,7 +41,7 @@ export interface FleetSpec {
 export const FLEET_LABEL = 'actorlet.dev/fleet';
 
 /** A twin of a large cluster has thousands of names. */
-export const FILE_BYTES_MAX = 8 * 2 ** 20;
+const FILE_BYTES_MAX = 8 * 2 ** 20;
 const NOTHING_MORE = { images: [], pods: [], stages: [], heartbeatMs: null, steps: [], expect: [] } as const;
 
 /** A fleet of equal nodes `PREFIX-0`, `PREFIX-1` and so on. */

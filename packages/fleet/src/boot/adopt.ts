@@ -1,26 +1,16 @@
 /** What a fleet finds in the API when it starts, and takes away when it ends: its own nodes, and nobody else's. */
 
-import type { KubeFailure, KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { toApiPod } from '@actorlet/kubelet/machines/pods/sources/apiPod.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
-import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import { FLEET_LABEL } from '../file.ts';
 import type { Fleet } from '../fleet.ts';
+import { type Asking, asked, items } from './api/lists.ts';
 import { UsageError } from './args.ts';
 
-export interface Asking {
-  /** With the kubeconfig's own rights. */
-  kube: KubeApi;
-  signal: AbortSignal;
-}
-
 const NAMES_SHOWN = 5;
-const PAGE_MAX = '500';
 const REMOVED_AT_ONCE = 16;
-const NOT_FOUND = 404;
-const ASKED_MS = 30_000;
 /** A fleet that ends waits no longer for an API server that is silent. */
 const REMOVE_MS = 10_000;
 const LOOK_MS = 60_000;
@@ -74,18 +64,6 @@ async function podsOf(nodes: ReadonlySet<string>, o: Asking): Promise<Map<string
   return pods;
 }
 
-/** Of all pages. */
-async function* items(of: { path: string; query: Record<string, string> }, o: Asking): AsyncGenerator<Record<string, unknown>> {
-  let next = '';
-  do {
-    const query = { ...of.query, limit: PAGE_MAX, ...(next === '' ? {} : { continue: next }) };
-    const list = await asked({ verb: 'GET', path: of.path, query }, o);
-    const page = isRecord(list) ? list : {};
-    for (const item of Array.isArray(page.items) ? page.items : []) if (isRecord(item)) yield item;
-    next = isRecord(page.metadata) && typeof page.metadata.continue === 'string' ? page.metadata.continue : '';
-  } while (next !== '');
-}
-
 /**
  * Deletes these nodes; gives how many there were. The first that the API server does not delete ends it. @throws Error with how many
  * are left, and the API server's words.
@@ -111,16 +89,4 @@ export async function removeNodes(names: readonly string[], o: Asking): Promise<
   throw new Error(`${names.length - done} of ${names.length} nodes were not removed from the API: ${messageOf(failed.reason)}`, {
     cause: failed.reason,
   });
-}
-
-/** Null: there is no such object. */
-async function asked(request: KubeRequest, { kube, signal }: Asking, timeoutMs = ASKED_MS): Promise<unknown> {
-  const answer = await kube.request(request, { timeoutMs, signal });
-  if (answer.ok) return answer.body;
-  if (answer.failure.code === NOT_FOUND) return null;
-  throw new Error(`${request.verb} ${request.path}: ${wordsOf(answer.failure)}`);
-}
-
-function wordsOf({ reason, message }: KubeFailure): string {
-  return reason === '' ? message : `${reason}: ${message}`;
 }

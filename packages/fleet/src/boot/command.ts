@@ -9,19 +9,23 @@ import { onTerminal } from '@actorlet/kubelet/machines/text/oneLine.ts';
 import { Fleet, type NodeTrouble } from '../fleet.ts';
 import type { FleetOverview } from '../overview.ts';
 import { Cluster } from '../run/cluster.ts';
+import { counted } from '../run/counted.ts';
 import { type FleetReport, FleetRun } from '../run.ts';
 import { adopt, removeNodes } from './adopt.ts';
 import { claimed } from './alone.ts';
 import { type Args, parsed, UsageError } from './args.ts';
+import { parsedFrom, runFrom } from './from/command.ts';
 import { inputsOf } from './inputs.ts';
 import { servePage } from './page.ts';
 import { Readiness } from './plane/readiness.ts';
-import { counted, summaryOf } from './summary.ts';
+import { summaryOf } from './summary.ts';
 import { surroundingsOf } from './surroundings.ts';
 import type { RealWorld } from './world.ts';
 
 /** As sysexits: 64 for what the caller wrote. */
 const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64, interrupted: 130 } as const;
+/** `actorlet fleet ./from` is a file. */
+const FROM = 'from';
 /** A line of progress no more often than this, while anything changes. */
 const SAY_EVERY_MS = 2_000;
 const TROUBLES_SHOWN = 5;
@@ -41,6 +45,7 @@ function say(text: string): void {
 
 /** Gives the exit code; never rejects. */
 export async function runFleet(argv: readonly string[]): Promise<number> {
+  if (argv[0] === FROM) return await from(argv.slice(1));
   growHeapBy('starting');
   try {
     const args = await parsed(argv);
@@ -48,6 +53,22 @@ export async function runFleet(argv: readonly string[]): Promise<number> {
     return await run(args);
   } catch (error) {
     say(`actorlet fleet: ${messageOf(error)}\n`);
+    return error instanceof UsageError ? EXIT.usage : EXIT.failed;
+  }
+}
+
+/** `actorlet fleet from`; never rejects. */
+async function from(argv: readonly string[]): Promise<number> {
+  const interrupted = new AbortController();
+  const interrupt = (): void => (interrupted.signal.aborted ? process.exit(EXIT.interrupted) : interrupted.abort());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
+  try {
+    const args = await parsedFrom(argv);
+    if (args !== null) await runFrom(args, { say, signal: interrupted.signal });
+    return EXIT.ok;
+  } catch (error) {
+    if (interrupted.signal.aborted) return EXIT.interrupted;
+    say(`actorlet fleet from: ${messageOf(error)}\n`);
     return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
 }

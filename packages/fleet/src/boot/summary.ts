@@ -40,8 +40,3 @@ function expected({ expected: { name, withinMs, holds }, metMs, decided, is }: E
   const met = holds === 'throughout' ? 'held until' : 'met after';
   return [`${name}${within}`, is === null ? '-' : String(is), metMs === null ? unmet : `${met} ${(metMs / 1_000).toFixed(1)} s`];
 }
-
-/** `1 node`, `2 nodes`. */
-export function counted(count: number, many: string): string {
-  return `${count} ${count === 1 ? many.replace(/s$/, '') : many}`;
-}

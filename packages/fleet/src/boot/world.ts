@@ -50,7 +50,7 @@ const BUILD: BuildInfo = {
   buildDate: '',
   platform: '',
 };
-const USER_AGENT = `actorlet-fleet/${GIT_VERSION} (${versionInfo().platform ?? ''})`;
+export const USER_AGENT = `actorlet-fleet/${GIT_VERSION} (${versionInfo().platform ?? ''})`;
 
 export interface RealWorld extends FleetWorld {
   /** With the kubeconfig's own rights. */
