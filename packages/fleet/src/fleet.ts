@@ -16,7 +16,7 @@ import { Front } from './front/front.ts';
 import { Member } from './nodes/member.ts';
 import { type NodeAnswer, type NodeEvent, nodesAddr } from './nodes/messages.ts';
 import { nodesSpec } from './nodes/node.ts';
-import type { FleetOverview, NodeOverview } from './overview.ts';
+import type { FleetOverview, NodeFacts, NodeOverview } from './overview.ts';
 import { Leases } from './pace/leases.ts';
 import { pacedPods } from './pace/pods.ts';
 import { startsSpec } from './pace/starts.ts';
@@ -254,6 +254,7 @@ export class Fleet {
 
   overview(): FleetOverview {
     const byPhase: Record<string, number> = {};
+    const byReason: Record<string, number> = {};
     let [running, ready, pods, podsReady] = [0, 0, 0, 0];
     for (const m of this.members) {
       const { state } = m.overview();
@@ -261,10 +262,11 @@ export class Fleet {
       if (state === 'ready') ready += 1;
       const count = m.pods();
       for (const [phase, of] of count.byPhase) byPhase[phase] = (byPhase[phase] ?? 0) + of;
+      for (const [reason, of] of count.byReason) byReason[reason] = (byReason[reason] ?? 0) + of;
       pods += count.total;
       podsReady += count.ready;
     }
-    return { nodes: { total: this.members.length, running, ready }, pods: { total: pods, ready: podsReady, byPhase } };
+    return { nodes: { total: this.members.length, running, ready }, pods: { total: pods, ready: podsReady, byPhase, byReason } };
   }
 
   /** Seconds until pods were Ready, of all that were created since the fleet is there. */
@@ -276,6 +278,17 @@ export class Fleet {
   /** Each node, in the order of the fleet. */
   nodes(): NodeOverview[] {
     return this.members.map((m) => m.overview());
+  }
+
+  /** What stays the same of each, in the same order. */
+  facts(): NodeFacts[] {
+    const { gitVersion } = this.#world.build;
+    return this.members.map(({ name, group: { name: group, labels, version } }) => ({
+      name,
+      group,
+      labels,
+      version: version || gitVersion,
+    }));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

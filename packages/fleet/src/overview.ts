@@ -12,6 +12,8 @@ export interface FleetOverview {
     total: number;
     ready: number;
     byPhase: Readonly<Record<string, number>>;
+    /** Those that are neither Ready nor over, by what holds them up: `ImagePullBackOff`. */
+    byReason: Readonly<Record<string, number>>;
   };
 }
 
@@ -24,4 +26,12 @@ export interface NodeOverview {
   pods: number;
   /** Milliseconds from the start of its daemon until Ready was seen; null: not yet. */
   readyAfterMs: number | null;
+}
+
+/** What stays the same while a node is there. */
+export interface NodeFacts {
+  name: string;
+  group: string;
+  labels: Readonly<Record<string, string>>;
+  version: string;
 }

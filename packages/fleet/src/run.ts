@@ -9,6 +9,7 @@ import type { FleetOverview } from './overview.ts';
 import type { Cluster } from './run/cluster.ts';
 import { countOf, Expectation, type ExpectReport, percentile } from './run/expectation.ts';
 import { measured, type SecondsOf, secondsOf } from './run/measure.ts';
+import { type Sample, type Span, Timeline } from './run/timeline.ts';
 import type { NodeStep, ObjectStep, StepSpec } from './spec/steps.ts';
 
 /** How often the fleet is looked at, and how often where nothing is to be decided. */
@@ -40,6 +41,13 @@ export interface FleetReport {
   seconds: Readonly<Partial<Record<SecondsOf, Percentiles>>>;
   /** Requests to the API server, by verb and resource. */
   calls: Readonly<Record<string, number>>;
+  timeline: RunShown['timeline'];
+}
+/** Of a run that goes on. */
+export interface RunShown extends Pick<FleetReport, 'steps' | 'expect'> {
+  atMs: number;
+  /** `green`: of each expectation, in their order. */
+  timeline: { samples: readonly Sample[]; green: readonly (readonly Span[])[] };
 }
 interface Percentiles {
   count: number;
@@ -73,6 +81,7 @@ export class FleetRun {
   readonly #fromMs: number;
   readonly #expect: readonly Expectation[];
   readonly #steps: StepReport[] = [];
+  readonly #timeline: Timeline;
   #asking: Promise<void> | undefined;
   #askAgainMs = 0;
 
@@ -80,6 +89,7 @@ export class FleetRun {
     this.#o = o;
     this.#fromMs = o.clock.monoMs();
     this.#expect = o.spec.expect.map((spec) => new Expectation(spec));
+    this.#timeline = new Timeline(this.#expect.length);
   }
 
   /**
@@ -129,7 +139,15 @@ export class FleetRun {
     const kinds: readonly SecondsOf[] = ['nodeReady', 'podReady', 'podStart'];
     const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(secondsOf(fleet, kind)).map((p) => [kind, p])));
     const calls = Object.fromEntries([...fleet.calls.byKind].sort(([, a], [, b]) => b - a));
-    return { startedMs, troubles, steps: this.#steps, expect: this.#expect.map((e) => e.report()), overview, seconds, calls };
+    const { steps, expect, timeline } = this.shown();
+    return { startedMs, troubles, steps, expect, overview, seconds, calls, timeline };
+  }
+
+  /** As it stands now. */
+  shown(): RunShown {
+    const { samples, spans } = this.#timeline;
+    const expect = this.#expect.map((e) => e.report());
+    return { atMs: this.#now(), steps: this.#steps, expect, timeline: { samples, green: spans } };
   }
 
   async #act(steps: readonly StepSpec[]): Promise<void> {
@@ -175,17 +193,18 @@ export class FleetRun {
   #look(last: boolean): FleetOverview {
     const overview = this.#o.fleet.overview();
     const atMs = this.#now();
-    for (const e of this.#expect) {
+    for (const [i, e] of this.#expect.entries()) {
       const { measure } = e.spec;
-      if (measure.what !== 'objects' && (last || e.wants(atMs))) e.look(measured(this.#o.fleet, measure, overview), atMs, last);
+      if (measure.what !== 'objects' && (last || e.wants(atMs))) this.#lookAt(i, measured(this.#o.fleet, measure, overview), last);
       // Of objects that could not be asked for: it is late.
-      else if (last) e.look(null, atMs, true);
+      else if (last) this.#lookAt(i, null, true);
     }
     if (!last && this.#asking === undefined && atMs >= this.#askAgainMs) {
       this.#asking = this.#ask(false).finally(() => {
         this.#asking = undefined;
       });
     }
+    this.#timeline.look(overview, atMs);
     this.#o.onLook(overview, atMs);
     return overview;
   }
@@ -194,7 +213,7 @@ export class FleetRun {
   async #ask(last: boolean): Promise<void> {
     const { cluster, onTrouble, signal } = this.#o;
     const fromMs = this.#now();
-    for (const e of this.#expect) {
+    for (const [i, e] of this.#expect.entries()) {
       const { measure } = e.spec;
       if (measure.what !== 'objects' || (!last && !e.wants(this.#now()))) continue;
       const value = await cluster.list(measure.of).then(
@@ -204,10 +223,18 @@ export class FleetRun {
           return null;
         },
       );
-      e.look(value, this.#now(), last);
+      this.#lookAt(i, value, last);
     }
     const nowMs = this.#now();
     this.#askAgainMs = nowMs + Math.max(ASK_EVERY_MS, (nowMs - fromMs) / ASK_SHARE_MAX);
+  }
+
+  #lookAt(i: number, value: number | null, last: boolean): void {
+    const e = this.#expect[i];
+    if (e === undefined || e.decided) return;
+    const atMs = this.#now();
+    e.look(value, atMs, last);
+    this.#timeline.expectation(i, e.fits, atMs);
   }
 
   #now(): number {

@@ -27,6 +27,8 @@ export interface Args {
   shard: Shard;
   socket: string;
   page: number;
+  /** File that the report of the run is written to, as one page; '': none. */
+  report: string;
   cleanup: boolean;
   json: boolean;
   /** Of a local control plane. */
@@ -66,6 +68,7 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     shareWatches,
     socket,
     page,
+    report,
     cleanup,
     json,
   } = args;
@@ -83,7 +86,19 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
   // Fleets with control planes of their own stand side by side.
   const port = args.port ?? (api === 'local' ? undefined : PORT);
   const plane = { data: args.data, port: args.apiPort, flags: flagsOf(args.apiFlag) };
-  const rest = { asNodes, bootstrapKubeconfig, shareWatches, shard: shardOf(args.shard), socket, page, cleanup, json, plane, readyFd };
+  const rest = {
+    asNodes,
+    bootstrapKubeconfig,
+    shareWatches,
+    shard: shardOf(args.shard),
+    socket,
+    page,
+    report,
+    cleanup,
+    json,
+    plane,
+    readyFd,
+  };
   return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
 }
 
@@ -131,6 +146,7 @@ function parserOf(argv: readonly string[]) {
     .option('shard', { type: 'string', default: '0/1', describe: 'I/N: of N processes the one with index I, which counts from 0' })
     .option('socket', { type: 'string', default: FLEET_SOCKET, describe: "Where actorctl --node NAME asks; '' for nowhere" })
     .option('page', { type: 'number', default: 0, describe: 'Port of the overview page on loopback; 0: none' })
+    .option('report', { type: 'string', default: '', describe: 'File for a report of the run, as one page' })
     .option('cleanup', { type: 'boolean', default: false, describe: 'Removes the nodes from the API at the end' })
     .option('json', { type: 'boolean', default: false, describe: 'Prints a report as JSON at the end' })
     .option('ready-fd', { type: 'number', describe: 'A line of JSON goes to this descriptor when pods can be created on all nodes' })

@@ -1,5 +1,6 @@
 /** `actorlet fleet`: many nodes in this process, against a real API server, until it is interrupted or what it expects is decided. */
 
+import { writeFile } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
@@ -8,15 +9,17 @@ import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { onTerminal } from '@actorlet/kubelet/machines/text/oneLine.ts';
 import { Fleet, type NodeTrouble } from '../fleet.ts';
 import type { FleetOverview } from '../overview.ts';
+import { type Figures, PageFigures } from '../page/figures.ts';
+import { pageHtml } from '../page/html.ts';
 import { Cluster } from '../run/cluster.ts';
 import { counted } from '../run/counted.ts';
-import { type FleetReport, FleetRun } from '../run.ts';
+import { type FleetReport, FleetRun, type RunShown } from '../run.ts';
 import { adopt, removeNodes } from './adopt.ts';
 import { claimed } from './alone.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { parsedFrom, runFrom } from './from/command.ts';
 import { inputsOf } from './inputs.ts';
-import { servePage } from './page.ts';
+import { type PageOptions, servePage } from './page.ts';
 import { Readiness } from './plane/readiness.ts';
 import { summaryOf } from './summary.ts';
 import { surroundingsOf } from './surroundings.ts';
@@ -101,12 +104,13 @@ async function run(args: Args): Promise<number> {
     });
     if (interrupted.signal.aborted) return EXIT.interrupted;
     // The socket is a file: it would stay where the page's port is taken.
-    if (args.page !== 0) await overviewPage(fleet, world, args.page);
+    let run: FleetRun | null = null;
+    if (args.page !== 0) await overviewPage(fleet, world.net, { port: args.page, run: () => run?.shown() ?? null });
     await fleet.serve();
     await around.announce();
     const readiness = new Readiness(around, { fd: args.readyFd, say });
     const tell = progress();
-    const report = await new FleetRun({
+    run = new FleetRun({
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
       cluster: new Cluster(world.admin, { clock: world.clock, signal: interrupted.signal, welcome: around.podsWelcome }),
       onLook: (overview, atMs) => {
@@ -116,13 +120,16 @@ async function run(args: Args): Promise<number> {
       onStep: (s) => say(`${seconds(s.doneMs)} ${s.what}: ${counted(s.count, s.of)}${failedOf(s.troubles)}\n`),
       onTrouble: troubleTeller(),
       endsAll: args.api === 'embedded',
-    }).toTheEnd();
+    });
+    const report = await run.toTheEnd();
+    const figures = args.report === '' ? null : reportOf(fleet, run.shown(), report);
     say(summaryOf(report));
     say(`stopping ${counted(fleet.members.length, 'nodes')}\n`);
     // What the embedded API server knows ends with this process, so nodes need no time to write their last words there.
     const late = args.api === 'embedded' ? await fleet.unserve().then(() => []) : await fleet.stop();
     if (late.length > 0) say(`${counted(late.length, 'nodes')} not stopped${shownOf(late)}\n  ${AS_KILLED}\n`);
     const done = !args.cleanup || (await cleanUp(fleet, world));
+    if (figures !== null) await writeReport(args.report, { ...figures, title: spec.name });
     if (args.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
     const code = codeOf(report);
     return done ? code : EXIT.failed;
@@ -139,11 +146,23 @@ function endAtOnce(): never {
   process.exit(EXIT.interrupted);
 }
 
-async function overviewPage(fleet: Fleet, world: RealWorld, port: number): Promise<void> {
-  const { address } = await servePage(fleet, world.net, port).catch((error: unknown) => {
+async function overviewPage(fleet: Fleet, net: RealWorld['net'], o: PageOptions): Promise<void> {
+  const { address } = await servePage(fleet, net, o).catch((error: unknown) => {
     throw new Error(`${messageOf(error)}; choose another --page`, { cause: error });
   });
   say(`overview page: http://${address}/\n`);
+}
+
+function reportOf(fleet: Fleet, run: RunShown, { seconds }: FleetReport): Figures {
+  return { ...new PageFigures(fleet).now(run, -1), seconds };
+}
+
+/** What went wrong with it is said, and the run keeps its exit code: it has been lived through. */
+async function writeReport(path: string, report: Figures & { title: string }): Promise<void> {
+  await writeFile(path, pageHtml(report)).then(
+    () => say(`report: ${path}\n`),
+    (error: unknown) => say(`the report could not be written: ${messageOf(error)}\n`),
+  );
 }
 
 /** Two fleets of one folder have two sockets or none, and each has a kubeconfig of its own. */

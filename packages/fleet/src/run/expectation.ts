@@ -18,6 +18,7 @@ export class Expectation {
   readonly spec: ExpectSpec;
   #decided: { metMs: number | null } | undefined;
   #is: number | null = null;
+  #fits: boolean | null = null;
   /** Calls that were made before it is looked at. */
   #base: number | null = null;
 
@@ -27,6 +28,11 @@ export class Expectation {
 
   get decided(): boolean {
     return this.#decided !== undefined;
+  }
+
+  /** Whether the last look found what is expected; null: it could not be seen. */
+  get fits(): boolean | null {
+    return this.#fits;
   }
 
   /** The run goes on for it. */
@@ -50,6 +56,7 @@ export class Expectation {
       else if (atMs >= afterMs) this.#base ??= value;
       is = this.#base === null ? null : value - this.#base;
     }
+    this.#fits = is === null ? null : this.#within(is);
     // The look that decides may come a little later.
     const metMs = Math.min(atMs, withinMs ?? atMs);
     const over = last || atMs >= (withinMs ?? Number.POSITIVE_INFINITY);

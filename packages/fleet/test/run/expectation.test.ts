@@ -1,7 +1,7 @@
 /** One expectation of a run of a fleet, look by look. */
 import { describe, expect, it } from 'vitest';
-import { callsOf, Expectation, percentile } from '../src/run/expectation.ts';
-import type { ExpectSpec } from '../src/spec/expect.ts';
+import { callsOf, Expectation, percentile } from '../../src/run/expectation.ts';
+import type { ExpectSpec } from '../../src/spec/expect.ts';
 
 const of = (o: Partial<ExpectSpec> = {}): Expectation =>
   new Expectation({ name: 'x', measure: { what: 'podsReady' }, atLeast: 3, afterMs: 0, withinMs: 1_000, holds: 'once', ...o });
