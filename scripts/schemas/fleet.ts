@@ -1,4 +1,5 @@
 /** JSON Schema of fleet files: the table of `packages/fleet/src/spec`. */
+import { API_FAULT, API_FAULTS, API_SELECT } from '@actorlet/fleet/src/spec/apiFaults.ts';
 import {
   ALLOCATABLE,
   BANDWIDTH,
@@ -26,6 +27,7 @@ import {
   STEP,
   time,
 } from '@actorlet/fleet/src/spec/table.ts';
+import { TROUBLE } from '@actorlet/fleet/src/spec/trouble.ts';
 import { SCENARIO_API_VERSION } from '../../src/machines/faults/table.ts';
 import { bytes, type Shape } from '../../src/machines/shape/shape.ts';
 import { type Dialect, fieldSchema, fieldSchemas, type JsonSchema, objectSchema, requiredOf } from './jsonSchema.ts';
@@ -37,6 +39,10 @@ const MANIFEST = {
   properties: { metadata: { type: 'object', properties: { name: { type: 'string', minLength: 1 } }, required: ['name'] } },
   required: ['apiVersion', 'kind', 'metadata'],
 };
+
+const FAULTS = Object.entries(API_FAULTS)
+  .map(([name, { text }]) => `${name}: ${text}`)
+  .join(' ');
 
 type Table = Readonly<Record<string, Shape>>;
 const ofTable = (table: Table, more: JsonSchema = {}): JsonSchema =>
@@ -87,6 +93,10 @@ export function fleetSchema(): JsonSchema {
   );
   const step = ofTable(STEP, {
     nodes: { description: 'Which nodes. Default: all.', ...ofTable(SELECTION) },
+    api: {
+      description: `Of inject: a fault that clients of the API server meet. ${FAULTS}`,
+      ...ofTable({ ...API_FAULT, ...API_SELECT }),
+    },
     objects: list('Objects of Kubernetes, written out. For apply and delete.', MANIFEST),
   });
   const expected = ofTable({ ...MEASURES, ...EXPECT }, { objects: { description: 'Objects of the API server.', ...ofTable(OBJECTS) } });
@@ -97,6 +107,7 @@ export function fleetSchema(): JsonSchema {
       images: list('Sizes of images. The first entry that matches counts.', ofTable(IMAGE)),
       pods: list('What containers do, by rules. Annotations of a pod count more.', rule),
       stages: fieldSchema(STAGES, DIALECT),
+      trouble: { description: 'Faults that clients of the API server meet, drawn by the seed.', ...ofTable(TROUBLE) },
       steps: list('What is done, in the order of their times.', step),
       expect: list('What a run must come to.', expected),
     },

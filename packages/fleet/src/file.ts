@@ -18,6 +18,7 @@ import {
 import { decodeRule } from './spec/pods.ts';
 import { decodeStep, type StepSpec } from './spec/steps.ts';
 import { DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, NODES_MAX, SEED, SEED_MAX, STAGES } from './spec/table.ts';
+import { decodeTrouble, drawnFaults, type TroubleSpec } from './spec/trouble.ts';
 
 export { type GroupSpec, nodeOf } from './spec/groups.ts';
 
@@ -34,6 +35,8 @@ export interface FleetSpec {
   /** From one report of a node's status to the next, without a change; null: as a kubelet does. */
   heartbeatMs: number | null;
   steps: readonly StepSpec[];
+  /** Faults of clients that the seed draws; null: none. */
+  trouble: TroubleSpec | null;
   expect: readonly ExpectSpec[];
 }
 
@@ -42,7 +45,7 @@ export const FLEET_LABEL = 'actorlet.dev/fleet';
 
 /** A twin of a large cluster has thousands of names. */
 const FILE_BYTES_MAX = 8 * 2 ** 20;
-const NOTHING_MORE = { images: [], pods: [], stages: [], heartbeatMs: null, steps: [], expect: [] } as const;
+const NOTHING_MORE = { images: [], pods: [], stages: [], heartbeatMs: null, steps: [], trouble: null, expect: [] } as const;
 
 /** A fleet of equal nodes `PREFIX-0`, `PREFIX-1` and so on. */
 export function plainFleet(o: { name: string; nodes: number; prefix: string; seed: number }): FleetSpec {
@@ -67,11 +70,14 @@ export function wrongPlain({ name, prefix, nodes, seed }: Plain): Partial<Record
 export type DecodedFleet = { ok: true; value: FleetSpec } | { ok: false; errors: readonly ScenarioError[] };
 
 /** Never throws. `unreadable`: of the files that it names; default: they are not looked at. */
-export function decodeFleet(text: string, unreadable: Unreadable = () => null): DecodedFleet {
-  return readDocument(text, { kind: FLEET_KIND, bytesMax: FILE_BYTES_MAX }, (root) => decodeRoot(root, unreadable));
+export function decodeFleet(text: string, unreadable: Unreadable = () => null, needs: Needs = 'nodes'): DecodedFleet {
+  return readDocument(text, { kind: FLEET_KIND, bytesMax: FILE_BYTES_MAX }, (root) => decodeRoot(root, { unreadable, needs }));
 }
 
-function decodeRoot(root: MapReader, unreadable: Unreadable): FleetSpec {
+/** What carries a file out: a fleet, or a proxy in front of an API server, which has no nodes. */
+type Needs = 'nodes' | 'nothing';
+
+function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unreadable; needs: Needs }): FleetSpec {
   const metadata = root.map('metadata');
   if (metadata === undefined && !root.has('metadata')) root.wrong('metadata', 'is missing; a fleet needs metadata.name');
   const { name = '' } = metadata === undefined ? {} : fieldsIn(metadata, { name: NAME, description: DESCRIPTION });
@@ -83,7 +89,7 @@ function decodeRoot(root: MapReader, unreadable: Unreadable): FleetSpec {
   if (spec === undefined) return { name, seed: 1, groups: [], ...NOTHING_MORE };
   const seed = spec.read('seed', SEED) ?? 1;
   const entries = spec.maps('groups');
-  if (entries.length === 0 && !spec.has('groups')) spec.wrong('groups', 'is missing; a fleet needs a group of nodes');
+  if (entries.length === 0 && !spec.has('groups') && needs === 'nodes') spec.wrong('groups', 'is missing; a fleet needs a group of nodes');
   if (entries.length > GROUPS_MAX) spec.wrong('groups', `has ${entries.length} entries, at most ${GROUPS_MAX} are allowed`);
   const groups = entries.slice(0, GROUPS_MAX).map(decodeGroup);
   checkGroups(entries, groups);
@@ -93,10 +99,24 @@ function decodeRoot(root: MapReader, unreadable: Unreadable): FleetSpec {
   const stages = spec.read('stages', STAGES) ?? [];
   checkFiles(spec, { field: 'stages', files: stages, unreadable });
   const steps = spec.maps('steps').flatMap((step) => decodeStep(step, { groups: names, unreadable }));
+  const trouble = spec.has('trouble') ? decodeTrouble(spec.map('trouble')) : null;
   const expect = spec.maps('expect').flatMap(decodeExpect);
   // It would end before any pod is there, or any request is sent.
-  const endless = steps.length === 0 && expect.length > 0 && expect.every((e) => e.withinMs === null);
+  const endless = steps.length === 0 && trouble === null && expect.length > 0 && expect.every((e) => e.withinMs === null);
   if (endless) spec.wrong('expect', 'does not say how long the run lasts; add `within` to an expectation, or add a step');
   spec.finish();
-  return { name, seed, groups, images, pods, stages, heartbeatMs: null, steps: [...steps].sort((a, b) => a.atMs - b.atMs), expect };
+  const sorted = [...steps].sort((a, b) => a.atMs - b.atMs);
+  return { name, seed, groups, images, pods, stages, heartbeatMs: null, steps: sorted, trouble, expect };
+}
+
+/** With the faults of clients that its seed draws among its steps. */
+export function withDrawnFaults(spec: FleetSpec): FleetSpec {
+  const { trouble, seed, steps } = spec;
+  if (trouble === null) return spec;
+  return { ...spec, steps: [...steps, ...drawnFaults(trouble, seed)].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** Whether clients must reach the API server through a proxy. */
+export function asksProxy({ steps, trouble }: FleetSpec): boolean {
+  return trouble !== null || steps.some((step) => 'api' in step);
 }

@@ -118,8 +118,7 @@ export class Fleet {
 
   #state(): ActorView {
     const own = this.tree.state();
-    const plane = this.#world.plane?.();
-    return plane === undefined ? own : { ...own, children: [plane, ...own.children] };
+    return { ...own, children: [...(this.#world.beside?.() ?? []), ...own.children] };
   }
 
   /** A pod that was deleted by force may still be leaving its node when its successor runs on another one. */

@@ -22,11 +22,12 @@ import { decodeFleet, type FleetSpec, plainFleet, wrongPlain } from './file.ts';
 import { Fleet, type NodeTrouble } from './fleet.ts';
 import type { FleetOverview, NodeOverview } from './overview.ts';
 import type { ProgramName } from './plane/messages.ts';
+import type { ApiHit } from './proxy/trouble.ts';
 import { Cluster } from './run/cluster.ts';
-import { lookUntilDecided, manifestsOf, scenarioOf, specOf } from './run/given.ts';
-import type { FleetExpectation, Manifest, ObjectsOf } from './run/words.ts';
+import { apiFaultOf, lookUntilDecided, manifestsOf, scenarioOf, specOf } from './run/given.ts';
+import type { ApiFaultOf, FleetExpectation, Manifest, ObjectsOf } from './run/words.ts';
 
-export type { FleetExpectation, FleetOverview, KubeObject, Manifest, NodeOverview, ObjectsOf };
+export type { ApiFaultOf, ApiHit, FleetExpectation, FleetOverview, KubeObject, Manifest, NodeOverview, ObjectsOf };
 
 export interface StartFleetOptions {
   /** So many equal nodes; or `file`. */
@@ -56,6 +57,8 @@ export interface StartFleetOptions {
   asNodes?: boolean;
   /** Path of a kubeconfig with which each node asks for a client certificate of its own. Default: that of `kubeconfig` is used. */
   bootstrapKubeconfig?: string;
+  /** `kubeconfig` leads through a proxy, where clients meet the faults of `injectApi`. Default false. */
+  proxy?: boolean;
   /** Removes the nodes from the API at the end. Default true. */
   cleanup?: boolean;
   /** Is given what the command prints: versions of the programs, programs that ended. Default: nobody is told. */
@@ -78,6 +81,10 @@ export interface RunningFleet extends AsyncDisposable {
   objects(of: ObjectsOf): Promise<KubeObject[]>;
   /** Injects a fault scenario (YAML text, or an object) into nodes of these names; default: into all. */
   inject(scenario: string | object, names?: readonly string[]): Promise<void>;
+  /** A fault for clients of the API server that came by the proxy: once it has taken effect. @throws Error without `proxy`. */
+  injectApi(fault: ApiFaultOf): Promise<void>;
+  /** What such faults did so far, request by request: the first thousand. */
+  apiHits(): readonly ApiHit[];
   /** Waits as an expectation of a fleet file does. Gives what was there in the end. @throws Error where it is not met in time. */
   expect(expectation: FleetExpectation): Promise<number>;
   /** Restarts the daemons of nodes of these names; default: of all. Pods run on. */
@@ -129,11 +136,12 @@ async function aroundOf(o: StartFleetOptions, { seed }: FleetSpec): Promise<Flee
   const api = o.api ?? o.kubeconfig;
   if (!api) throw new Error("startFleet: api must be 'embedded', 'local' or the path of a kubeconfig");
   const own = api === 'embedded' || api === 'local';
+  const writes = own || o.proxy === true;
   if (o.controlPlane !== undefined && api !== 'local') throw new Error("startFleet: controlPlane belongs to api: 'local'");
   const { data = '', port = 0, flags } = o.controlPlane ?? {};
-  const dir = own ? await mkdtemp(join(tmpdir(), 'actorlet-fleet-')) : '';
+  const dir = writes ? await mkdtemp(join(tmpdir(), 'actorlet-fleet-')) : '';
   const forget = async (): Promise<void> => {
-    if (own) await rm(dir, { recursive: true, force: true });
+    if (writes) await rm(dir, { recursive: true, force: true });
   };
   try {
     const around = await surroundingsOf({
@@ -141,6 +149,7 @@ async function aroundOf(o: StartFleetOptions, { seed }: FleetSpec): Promise<Flee
       ...{ port: o.port ?? 0, address: '', socket: '', seed, log: quietLog },
       ...{ asNodes: o.asNodes ?? false, shareWatches: o.shareWatches ?? false, bootstrapKubeconfig: o.bootstrapKubeconfig ?? '' },
       plane: { data, port, ...(flags === undefined ? {} : { flags }) },
+      proxied: o.proxy ?? false,
       say: (text) => o.onOutput?.(text),
       signal: new AbortController().signal,
     });
@@ -158,6 +167,7 @@ class Running implements RunningFleet {
   readonly #cluster: Cluster;
   readonly #over = new AbortController();
   #isWelcome: Promise<void> | undefined;
+  #faults = 0;
   #adopted = false;
   #claim: Disposable | undefined;
   #stopping: Promise<void> | undefined;
@@ -213,6 +223,21 @@ class Running implements RunningFleet {
 
   async inject(scenario: string | object, names?: readonly string[]): Promise<void> {
     throwFirst(await this.#fleet.inject(this.#members(names), scenarioOf(scenario)), 'given the fault');
+  }
+
+  async injectApi(fault: ApiFaultOf): Promise<void> {
+    const { name, api } = apiFaultOf(fault);
+    this.#faults += 1;
+    await this.#proxy().inject(`${name}-${this.#faults}`, api);
+  }
+  apiHits(): readonly ApiHit[] {
+    return this.#proxy().trouble.hits();
+  }
+
+  #proxy() {
+    const { proxy } = this.#o.around;
+    if (proxy === undefined) throw new Error('startFleet: faults for clients need proxy: true');
+    return proxy;
   }
 
   async expect(expectation: FleetExpectation): Promise<number> {

@@ -6,11 +6,14 @@ import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { FleetSpec } from './file.ts';
 import type { Fleet, NodeTrouble } from './fleet.ts';
 import type { FleetOverview } from './overview.ts';
+import type { ApiHit, ApiTrouble } from './proxy/trouble.ts';
+import { shownFault } from './proxy/words.ts';
 import type { Cluster } from './run/cluster.ts';
 import { countOf, Expectation, type ExpectReport, percentile } from './run/expectation.ts';
 import { measured, type SecondsOf, secondsOf } from './run/measure.ts';
 import { type Sample, type Span, Timeline } from './run/timeline.ts';
-import type { NodeStep, ObjectStep, StepSpec } from './spec/steps.ts';
+import type { ApiFault } from './spec/apiFaults.ts';
+import type { ApiStep, NodeStep, ObjectStep, StepSpec } from './spec/steps.ts';
 
 /** How often the fleet is looked at, and how often where nothing is to be decided. */
 const LOOK_EVERY_MS = 250;
@@ -25,7 +28,7 @@ export interface StepReport {
   doneMs: number;
   what: string;
   count: number;
-  of: 'nodes' | 'objects';
+  of: 'nodes' | 'objects' | 'faults';
   troubles: readonly NodeTrouble[];
 }
 type StepDone = Omit<StepReport, 'atMs' | 'doneMs'>;
@@ -42,6 +45,14 @@ export interface FleetReport {
   /** Requests to the API server, by verb and resource. */
   calls: Readonly<Record<string, number>>;
   timeline: RunShown['timeline'];
+  /** What the proxy did to clients; absent: there was none. */
+  faults?: FaultsReport;
+}
+export interface FaultsReport {
+  /** Those that were injected, in their order, and how many requests each hit. */
+  injected: readonly { name: string; fault: string; hits: number }[];
+  /** The first of them, one by one. */
+  hits: readonly ApiHit[];
 }
 /** Of a run that goes on. */
 export interface RunShown extends Pick<FleetReport, 'steps' | 'expect'> {
@@ -65,6 +76,8 @@ export interface RunOptions {
   /** By the file names in the steps. */
   scenarios: ReadonlyMap<string, Scenario>;
   manifests: ReadonlyMap<string, readonly KubeObject[]>;
+  /** Clients meet faults there. Absent: the steps have none. */
+  proxy?: RunProxy | undefined;
   /** Each look at the fleet. */
   onLook(overview: FleetOverview, atMs: number): void;
   onStep(step: StepReport): void;
@@ -76,12 +89,20 @@ export interface RunOptions {
   endsAll?: boolean;
 }
 
+/** As much of the proxy as a run asks for. */
+interface RunProxy {
+  readonly trouble: ApiTrouble;
+  inject(name: string, fault: ApiFault): Promise<void>;
+}
+
 export class FleetRun {
   readonly #o: RunOptions;
   readonly #fromMs: number;
   readonly #expect: readonly Expectation[];
   readonly #steps: StepReport[] = [];
   readonly #timeline: Timeline;
+  readonly #injected: { name: string; fault: string }[] = [];
+  readonly #faults: Promise<NodeTrouble[]>[] = [];
   #asking: Promise<void> | undefined;
   #askAgainMs = 0;
 
@@ -139,8 +160,12 @@ export class FleetRun {
     const kinds: readonly SecondsOf[] = ['nodeReady', 'podReady', 'podStart'];
     const seconds = Object.fromEntries(kinds.flatMap((kind) => percentilesOf(secondsOf(fleet, kind)).map((p) => [kind, p])));
     const calls = Object.fromEntries([...fleet.calls.byKind].sort(([, a], [, b]) => b - a));
+    const { troubles: late, faults } = await this.#faultsReport(cut);
+    const now = this.#now();
+    if (late.length > 0) this.#steps.push({ atMs: now, doneMs: now, what: 'inject', count: late.length, of: 'faults', troubles: late });
     const { steps, expect, timeline } = this.shown();
-    return { startedMs, troubles, steps, expect, overview, seconds, calls, timeline };
+    const of = { startedMs, troubles, steps, expect, overview, seconds, calls, timeline };
+    return faults === undefined ? of : { ...of, faults };
   }
 
   /** As it stands now. */
@@ -155,7 +180,7 @@ export class FleetRun {
       await this.#pause(step.atMs - this.#now());
       if (this.#o.signal.aborted) return;
       const atMs = this.#now();
-      const what = 'nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step);
+      const what = 'api' in step ? this.#onClients(step) : 'nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step);
       const done = { atMs, doneMs: this.#now(), ...what };
       // A step that the end of the run cut short has not failed.
       if (this.#o.signal.aborted) return;
@@ -177,6 +202,28 @@ export class FleetRun {
     // What is off can only be started, and what is on cannot.
     const members = selected.filter((m) => m.on !== (step.do === 'start'));
     return { what: step.do, count: members.length, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
+  }
+
+  /** It does not wait: what stale reads show must become old first. */
+  #onClients({ name, api }: ApiStep): StepDone {
+    const { proxy } = this.#o;
+    if (proxy === undefined) throw new Error(`there is no proxy for the fault ${name}`);
+    this.#injected.push({ name, fault: shownFault(api) });
+    const failed = proxy.inject(name, api).then(
+      () => [],
+      (error: unknown) => [{ node: name, why: messageOf(error) }],
+    );
+    this.#faults.push(failed);
+    return { what: `inject ${shownFault(api)}`, count: 1, of: 'faults', troubles: [] };
+  }
+
+  /** Once all of them have taken effect, or could not. */
+  async #faultsReport(cut: boolean): Promise<{ troubles: readonly NodeTrouble[]; faults?: FaultsReport }> {
+    const { proxy } = this.#o;
+    if (proxy === undefined) return { troubles: [] };
+    const troubles = cut ? [] : (await Promise.all(this.#faults)).flat();
+    const injected = this.#injected.map((of) => ({ ...of, hits: proxy.trouble.hitsOf(of.name) }));
+    return { troubles, faults: { injected, hits: proxy.trouble.hits() } };
   }
 
   async #onObjects(step: ObjectStep): Promise<StepDone> {

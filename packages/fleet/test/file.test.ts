@@ -69,7 +69,7 @@ describe('a fleet file', () => {
         expect: [
           { name: 'at least 5 nodes Ready', measure: { what: 'nodesReady' }, atLeast: 5, afterMs: 0, withinMs: 60_000, holds: 'once' },
         ],
-        ...{ images: [], pods: [], stages: [], heartbeatMs: null },
+        ...{ images: [], pods: [], stages: [], heartbeatMs: null, trouble: null },
       },
     });
   });
@@ -121,7 +121,7 @@ describe('a fleet file', () => {
       '  groups:\n    - { name: a, count: 1 }\n  steps:\n    - { at: 1s, do: inject, nodes: { groups: [c] } }\n',
       [
         '8 spec.steps[0].nodes.groups[0]: must be one of a; is "c" (did you mean a?)',
-        '8 spec.steps[0].scenario: is missing; inject needs the file of a fault scenario',
+        '8 spec.steps[0].scenario: is missing; inject needs the file of a fault scenario, or api',
       ],
     ],
     [

@@ -31,6 +31,8 @@ export interface Args {
   report: string;
   cleanup: boolean;
   json: boolean;
+  /** Clients reach the API server through a proxy, also where the file has no faults for them. */
+  proxy: boolean;
   /** Of a local control plane. */
   plane: { data: string; port: number; flags: Partial<Record<ProgramName, readonly string[]>> };
   /** A descriptor that hears when the fleet is ready; undefined: none. */
@@ -71,6 +73,7 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     report,
     cleanup,
     json,
+    proxy,
   } = args;
   if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
   for (const [option, wrong] of Object.entries(nodes === undefined ? {} : wrongPlain({ name, prefix, nodes, seed })))
@@ -96,6 +99,7 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     report,
     cleanup,
     json,
+    proxy,
     plane,
     readyFd,
   };
@@ -149,6 +153,11 @@ function parserOf(argv: readonly string[]) {
     .option('report', { type: 'string', default: '', describe: 'File for a report of the run, as one page' })
     .option('cleanup', { type: 'boolean', default: false, describe: 'Removes the nodes from the API at the end' })
     .option('json', { type: 'boolean', default: false, describe: 'Prints a report as JSON at the end' })
+    .option('proxy', {
+      type: 'boolean',
+      default: false,
+      describe: 'Clients reach the API server through a proxy; a FILE with faults for them has it',
+    })
     .option('ready-fd', { type: 'number', describe: 'A line of JSON goes to this descriptor when pods can be created on all nodes' })
     .strictOptions()
     .version(false)

@@ -7,6 +7,7 @@ import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
 import { createLogger } from '@actorlet/kubelet/boot/logging.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { onTerminal } from '@actorlet/kubelet/machines/text/oneLine.ts';
+import { asksProxy, withDrawnFaults } from '../file.ts';
 import { Fleet, type NodeTrouble } from '../fleet.ts';
 import type { FleetOverview } from '../overview.ts';
 import { type Figures, PageFigures } from '../page/figures.ts';
@@ -31,6 +32,7 @@ const EXIT = { ok: 0, unmet: 1, failed: 1, usage: 64, interrupted: 130 } as cons
 const FROM = 'from';
 /** A line of progress no more often than this, while anything changes. */
 const SAY_EVERY_MS = 2_000;
+const PROXY = 'proxy';
 const TROUBLES_SHOWN = 5;
 const CLEAN_UP_MS = 600_000;
 const AS_KILLED = 'nodes stay in the API, and the next start of this fleet takes them over';
@@ -51,6 +53,7 @@ export async function runFleet(argv: readonly string[]): Promise<number> {
   if (argv[0] === FROM) return await from(argv.slice(1));
   growHeapBy('starting');
   try {
+    if (argv[0] === PROXY) return await (await import('./proxy/command.ts')).runProxy(argv.slice(1));
     const args = await parsed(argv);
     if (args === null) return EXIT.ok;
     return await run(args);
@@ -81,14 +84,15 @@ function growHeapBy(when: keyof typeof HEAP_GROWING_PERCENT): void {
 }
 
 async function run(args: Args): Promise<number> {
-  const { spec, scenarios, manifests, notes } = await inputsOf(args);
+  const { spec: read, scenarios, manifests, notes } = await inputsOf(args);
+  const spec = withDrawnFaults(read);
   for (const note of notes) say(`${note}\n`);
   const interrupted = new AbortController();
   const interrupt = (): void => (interrupted.signal.aborted ? endAtOnce() : interrupted.abort());
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
   const log = createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: say });
   const ownKubeconfig = kubeconfigBeside(args.socket);
-  const options = { ...args, seed: spec.seed, log, say, ownKubeconfig, signal: interrupted.signal };
+  const options = { ...args, seed: spec.seed, log, say, ownKubeconfig, proxied: args.proxy || asksProxy(spec), signal: interrupted.signal };
   const around = await surroundingsOf(options).catch((error: unknown) => {
     if (!interrupted.signal.aborted) throw error;
     return null;
@@ -111,7 +115,7 @@ async function run(args: Args): Promise<number> {
     const readiness = new Readiness(around, { fd: args.readyFd, say });
     const tell = progress();
     run = new FleetRun({
-      ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal },
+      ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal, proxy: around.proxy },
       cluster: new Cluster(world.admin, { clock: world.clock, signal: interrupted.signal, welcome: around.podsWelcome }),
       onLook: (overview, atMs) => {
         tell(overview, atMs);

@@ -5,7 +5,7 @@ import type { Scenario, ScenarioError } from '@actorlet/kubelet/machines/faults/
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
-import { decodeFleet, type FleetSpec, plainFleet } from '../file.ts';
+import { decodeFleet, type FleetSpec, plainFleet, withDrawnFaults } from '../file.ts';
 import { stagesOf } from '../pods/stages.ts';
 import { objectsOf } from '../spec/objects.ts';
 import { type Args, UsageError } from './args.ts';
@@ -30,7 +30,7 @@ export async function inputsOf(args: Args): Promise<Inputs> {
   if (!read.ok) throw new UsageError(told(args.file, read.errors));
   const { spec, notes } = withStages(read.value, beside);
   const scenarios = all(
-    spec.steps.flatMap((step) => (step.do === 'inject' ? [step.scenario] : [])),
+    spec.steps.flatMap((step) => ('scenario' in step ? [step.scenario] : [])),
     beside,
     (text, path) => {
       const decoded = decodeScenario(text, 'live');
@@ -44,6 +44,18 @@ export async function inputsOf(args: Args): Promise<Inputs> {
     objectsIn,
   );
   return { spec, scenarios, manifests, notes };
+}
+
+/** Of a proxy alone: the faults of the file, with those that its seed draws. @throws UsageError as {@link inputsOf}. */
+export function faultsIn(file: string): FleetSpec {
+  const read = decodeFleet(fleetText(file), besideOf(file).unreadable, 'nothing');
+  if (!read.ok) throw new UsageError(told(file, read.errors));
+  const spec = withDrawnFaults(read.value);
+  const other = spec.steps.find((step) => !('api' in step));
+  if (other !== undefined)
+    throw new UsageError(`${file}: spec.steps: ${other.do} is a step of a fleet; a proxy carries out inject with api alone`);
+  if (spec.expect.length > 0) throw new UsageError(`${file}: spec.expect: expectations are of a fleet; a proxy has none`);
+  return spec;
 }
 
 function fleetText(file: string): string {

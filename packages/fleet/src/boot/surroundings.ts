@@ -6,7 +6,9 @@ import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
 import type { ProgramName } from '../plane/messages.ts';
+import type { ApiHit } from '../proxy/trouble.ts';
 import { anyPort, freePort } from './plane/ports.ts';
+import type { ClientProxy, KubeconfigText } from './proxy/proxy.ts';
 import { embeddedWorld, type RealWorld, realWorld, type WorldOptions } from './world.ts';
 
 export interface SurroundingsOptions extends Omit<WorldOptions, 'log' | 'port'> {
@@ -19,6 +21,12 @@ export interface SurroundingsOptions extends Omit<WorldOptions, 'log' | 'port'> 
   ownKubeconfig: string;
   /** Of a local control plane. */
   plane: { data: string; port: number; flags?: Partial<Record<ProgramName, readonly string[]>> };
+  /** Clients reach the API server through a proxy, where they meet faults. */
+  proxied?: boolean;
+  /** Of it; default: a free one. */
+  proxyPort?: number;
+  /** A fault hit a request. */
+  onHit?: (hit: ApiHit) => void;
   say(text: string): void;
   signal: AbortSignal;
 }
@@ -36,20 +44,69 @@ export interface FleetSurroundings {
   podsWelcome(): Promise<void>;
   /** The API server, and what nodes leave in it, is there after this process. */
   outlives: boolean;
+  /** In front of the API server. Absent: clients ask it themselves. */
+  proxy?: ClientProxy;
   /** Ends everything but the nodes. */
   close(): Promise<void>;
 }
 
 /** @throws UsageError, Error that says what is wrong with it. */
 export async function surroundingsOf(o: SurroundingsOptions): Promise<FleetSurroundings> {
+  const around = await unproxied(o);
+  if (o.proxied !== true) return around;
+  try {
+    return await withProxy(around, o);
+  } catch (error) {
+    await around.close();
+    throw error;
+  }
+}
+
+interface Unproxied extends FleetSurroundings {
+  /** The kubeconfig of the API server itself. */
+  direct(): Promise<KubeconfigText>;
+}
+
+async function readDirect(path: string): Promise<KubeconfigText> {
+  return { path, text: await readFile(path, 'utf8') };
+}
+
+/** The kubeconfig that is announced is that of the proxy. */
+async function withProxy(around: Unproxied, o: SurroundingsOptions): Promise<FleetSurroundings> {
+  const { startProxy } = await import('./proxy/proxy.ts');
+  const { world } = around;
+  const proxy = await startProxy({
+    ...{ kubeconfig: await around.direct(), admin: world.admin, clock: world.clock, log: o.log, seed: o.seed, port: o.proxyPort ?? 0 },
+    ...(o.onHit === undefined ? {} : { onHit: o.onHit }),
+    onFault: ({ name, kind, hits }) => o.say(`fault ${name} ${kind === 'begins' ? 'takes effect' : `ends: it hit ${hits} requests`}\n`),
+  });
+  const written = writtenOnce(o, { text: async () => proxy.kubeconfig, what: `fault proxy on ${proxy.server}` });
+  return {
+    ...around,
+    proxy,
+    kubeconfig: resolve(o.ownKubeconfig),
+    // Views of both stand below that of the fleet.
+    world: { ...world, beside: () => [...(world.beside?.() ?? []), proxy.state()] },
+    announce: written.write,
+    async close() {
+      await written.remove();
+      await proxy.close();
+      await around.close();
+    },
+  };
+}
+
+async function unproxied(o: SurroundingsOptions): Promise<Unproxied> {
   if (o.api === 'local') return await local(o);
   if (o.api === 'embedded') return await embedded(o);
   const world = await realWorld({ ...o, port: o.port ?? 0 });
   const close = async (): Promise<void> => closeWorld(world);
-  return { world, kubeconfig: resolve(o.kubeconfig), announce: async () => {}, podsWelcome: async () => {}, outlives: true, close };
+  const kubeconfig = resolve(o.kubeconfig);
+  const direct = (): Promise<KubeconfigText> => readDirect(kubeconfig);
+  return { world, kubeconfig, direct, announce: async () => {}, podsWelcome: async () => {}, outlives: true, close };
 }
 
-async function embedded(o: SurroundingsOptions): Promise<FleetSurroundings> {
+async function embedded(o: SurroundingsOptions): Promise<Unproxied> {
   const { startEmbeddedApi } = await import('./embedded/server.ts');
   const clock = createClock();
   const api = await startEmbeddedApi(clock, o.seed);
@@ -61,15 +118,16 @@ async function embedded(o: SurroundingsOptions): Promise<FleetSurroundings> {
     await written.remove();
     await api.close();
   };
-  return { world, kubeconfig, announce: written.write, podsWelcome: async () => {}, outlives: false, close };
+  const direct = async (): Promise<KubeconfigText> => ({ path: kubeconfig, text: api.kubeconfig });
+  return { world, kubeconfig, direct, announce: written.write, podsWelcome: async () => {}, outlives: false, close };
 }
 
-async function local(o: SurroundingsOptions): Promise<FleetSurroundings> {
+async function local(o: SurroundingsOptions): Promise<Unproxied> {
   const { startLocalPlane } = await import('./plane/local.ts');
   const plane = await startLocalPlane({ ...o.plane, say: o.say, signal: o.signal });
   try {
     const port = o.port ?? (await freePort(NODES_PORT)) ?? (await anyPort());
-    const world = { ...(await realWorld({ ...o, port, kubeconfig: plane.kubeconfig })), plane: () => plane.programs.state() };
+    const world = { ...(await realWorld({ ...o, port, kubeconfig: plane.kubeconfig })), beside: () => [plane.programs.state()] };
     let welcome: Promise<void> | undefined;
     const podsWelcome = (): Promise<void> => {
       welcome ??= plane.accountsReady();
@@ -79,6 +137,7 @@ async function local(o: SurroundingsOptions): Promise<FleetSurroundings> {
     return {
       world,
       kubeconfig: resolve(o.ownKubeconfig),
+      direct: () => readDirect(plane.kubeconfig),
       announce: written.write,
       podsWelcome,
       outlives: o.plane.data !== '',

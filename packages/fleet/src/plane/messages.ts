@@ -19,4 +19,5 @@ export type ProgramEvent =
   /** The control plane ends. */
   | { type: 'program.end'; program: string };
 
-export const programsAddr: Address<ProgramEvent> = address('plane/programs');
+/** `tree`: the id of its root. */
+export const programsAddr = (tree: string): Address<ProgramEvent> => address(`${tree}/programs`);

@@ -6,7 +6,7 @@
  * Rebuilt from: the program, which keeps its flags, its files, and whether it is meant to run.
  */
 import { createTree, type SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
-import type { ActorSpec, DynamicSpec, SupervisorSpec } from '@actorlet/kubelet/actors/supervision/types.ts';
+import type { ActorSpec, AnySpec, DynamicSpec, SupervisorSpec } from '@actorlet/kubelet/actors/supervision/types.ts';
 import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { type Own, providedForMany } from '@actorlet/kubelet/machines/xstate/provide.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
@@ -34,17 +34,25 @@ export interface Program {
   note(note: ProgramNote): void;
 }
 
-/** The tree of a control plane of these programs. None of them runs before it is told to. */
-export function planeTree(programs: readonly Program[], ports: FleetPorts): SupervisionTree {
+export interface ProgramsTree {
+  /** Of its root. */
+  id: string;
+  programs: readonly Program[];
+  /** Further children of the root. */
+  more?: readonly AnySpec[];
+}
+
+/** The tree of a control plane, or of what stands before one. None of its programs runs before it is told to. */
+export function programsTree({ id, programs, more = [] }: ProgramsTree, ports: FleetPorts): SupervisionTree {
   const root: SupervisorSpec = {
     type: 'supervisor',
-    id: 'plane',
+    id,
     strategy: 'one_for_one',
-    // It has one child, whose crash is a mistake of this program.
+    // Its children are few, and a crash of one of them is a mistake of this program.
     intensity: { max: 5, periodMs: 60_000 },
     shutdownMs: 2 * SHUTDOWN_MS,
     escalate: 'parent',
-    children: [programsSpec(programs)],
+    children: [...more, programsSpec(programs)],
   };
   return createTree(root, { ...ports, metrics: countingMetrics() } as unknown as Ports);
 }

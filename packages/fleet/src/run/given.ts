@@ -8,12 +8,16 @@ import { decodeFleet } from '../file.ts';
 import type { Fleet } from '../fleet.ts';
 import type { ExpectSpec } from '../spec/expect.ts';
 import { isManifest, objectsOf } from '../spec/objects.ts';
+import type { ApiStep } from '../spec/steps.ts';
 import type { Cluster } from './cluster.ts';
 import { countOf, Expectation } from './expectation.ts';
 import { measured } from './measure.ts';
-import type { FleetExpectation, Manifest } from './words.ts';
+import type { ApiFaultOf, FleetExpectation, Manifest } from './words.ts';
 
 const WITHIN = '60s';
+/** What is given is read as in a file. */
+const FILE = { apiVersion: 'actorlet.dev/v1alpha1', kind: 'Fleet', metadata: { name: 'given' } };
+const ANY_GROUP = { name: 'a', count: 1 };
 /** How often nodes and objects are looked at. */
 const LOOK_EVERY_MS = 250;
 
@@ -40,19 +44,28 @@ export function scenarioOf(scenario: string | object): Scenario {
 }
 
 /** @throws Error with the field. */
+export function apiFaultOf(fault: ApiFaultOf): ApiStep {
+  const decoded = decodeFleet(JSON.stringify({ ...FILE, spec: { groups: [ANY_GROUP], steps: [{ at: '0s', do: 'inject', api: fault }] } }));
+  if (!decoded.ok) throw new Error(told(decoded.errors, { what: 'injectApi', below: 'steps[0].api' }));
+  const [step] = decoded.value.steps;
+  if (step === undefined || !('api' in step)) throw new Error('injectApi: no fault is given');
+  return { ...step, name: step.api.fault };
+}
+
+function told(errors: readonly { field: string; message: string }[], { what, below }: { what: string; below: string }): string {
+  const prefix = `spec.${below}`;
+  const within = (field: string): string => (field.startsWith(prefix) ? field.slice(prefix.length).replace(/^\./, '') : field);
+  return errors.map(({ field, message }) => `${what}: ${`${within(field)} ${message}`.trim()}`).join('\n');
+}
+
+/** @throws Error with the field. */
 export function specOf(expectation: FleetExpectation): ExpectSpec {
   const { seconds, calls } = expectation;
   const within = seconds === undefined && calls === undefined ? { within: WITHIN } : {};
-  const file = { apiVersion: 'actorlet.dev/v1alpha1', kind: 'Fleet', metadata: { name: 'expectation' } };
   // Steps: an expectation that is decided at once is none of a run without an end.
   const steps = [{ at: '0s', do: 'restart' }];
-  const decoded = decodeFleet(
-    JSON.stringify({ ...file, spec: { groups: [{ name: 'a', count: 1 }], steps, expect: [{ ...within, ...expectation }] } }),
-  );
-  if (!decoded.ok)
-    throw new Error(
-      decoded.errors.map(({ field, message }) => `expect: ${`${field.replace(/^spec\.expect\[0\]\.?/, '')} ${message}`.trim()}`).join('\n'),
-    );
+  const decoded = decodeFleet(JSON.stringify({ ...FILE, spec: { groups: [ANY_GROUP], steps, expect: [{ ...within, ...expectation }] } }));
+  if (!decoded.ok) throw new Error(told(decoded.errors, { what: 'expect', below: 'expect[0]' }));
   const [spec] = decoded.value.expect;
   if (spec === undefined) throw new Error('expect: nothing is expected');
   return spec;

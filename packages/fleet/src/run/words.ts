@@ -36,3 +36,31 @@ export interface FleetExpectation {
   /** `once` (default), or `throughout`: at every look. */
   holds?: 'once' | 'throughout';
 }
+
+/** As under `api` of a step `inject` of a fleet file. */
+export interface ApiFaultOf {
+  fault: 'stale-reads' | 'watch-lag' | 'watch-close' | 'watch-expired' | 'conflict' | 'throttle' | 'unavailable' | 'slow' | 'lost-answer';
+  /** Clients: `website` is a program of that name in any version. Default: all that came by the proxy. */
+  userAgents?: readonly string[];
+  /** `system:serviceaccount:NAMESPACE:NAME`, or the name in a client certificate. */
+  users?: readonly string[];
+  verbs?: readonly ('get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete')[];
+  /** In plural: `pods`, `pods/status`, `deployments.apps`. */
+  resources?: readonly string[];
+  namespaces?: readonly string[];
+  names?: readonly string[];
+  /** Default 10s; 0s for watch-close, 1s for watch-expired. */
+  for?: string;
+  /** Requests that it hits at most. */
+  times?: number;
+  /** From 0 to 1. Default 1. */
+  probability?: number;
+  /** Of stale-reads: how far back. Default 5s. */
+  age?: string;
+  /** Of slow and watch-lag. Default 2s. */
+  delay?: string;
+  /** Of watch-expired. */
+  as?: 'answer' | 'event' | 'either';
+  /** Of throttle, in seconds. Default 1. */
+  retryAfter?: number;
+}

@@ -123,7 +123,7 @@ const STEPS = {
   restart: 'Daemons of these nodes restart, all at once. Their pods run on.',
   stop: 'These nodes are switched off.',
   start: 'Nodes that were switched off start again.',
-  inject: 'A fault scenario is injected into these nodes.',
+  inject: 'A fault scenario is injected into these nodes; or, with `api`, a fault that clients of the API server meet.',
   apply: 'Objects are created, or changed to what the manifest says.',
   delete: 'Objects of the manifest are deleted.',
 } as const;

@@ -5,7 +5,7 @@ import { fakePorts } from '../../../../test/supervision/fakePorts.ts';
 import { isPortTaken, lastWords } from '../../src/plane/lastWords.ts';
 import { type EndSignal, type ProgramAnswer, type ProgramEvent, programsAddr } from '../../src/plane/messages.ts';
 import type { ProgramNote } from '../../src/plane/programMachine.ts';
-import { type Program, planeTree } from '../../src/plane/programs.ts';
+import { type Program, programsTree } from '../../src/plane/programs.ts';
 
 /** A process that can be told to end. */
 class Process implements Program {
@@ -47,10 +47,10 @@ class Process implements Program {
 function lab() {
   const ports = fakePorts();
   const etcd = new Process(ports.clock.monoMs);
-  const tree = planeTree([etcd], ports);
+  const tree = programsTree({ id: 'plane', programs: [etcd] }, ports);
   void tree.start();
   const done = async (event: (replyTo: ReplyTo<ProgramAnswer>) => ProgramEvent): Promise<ProgramAnswer> => {
-    const answer = tree.registry.ask<ProgramEvent, ProgramAnswer>(programsAddr, event, { timeoutMs: 1e9 });
+    const answer = tree.registry.ask<ProgramEvent, ProgramAnswer>(programsAddr('plane'), event, { timeoutMs: 1e9 });
     await ports.settle();
     const it = await answer;
     return it.kind === 'reply' ? it.value : `${it.kind}: ${it.reason}`;

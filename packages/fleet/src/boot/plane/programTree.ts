@@ -4,22 +4,30 @@ import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.
 import { createClock, createYield } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';
+import type { Registry } from '@actorlet/kubelet/machines/supervision/observed.ts';
 import { type EndSignal, type ProgramAnswer, type ProgramEvent, programsAddr } from '../../plane/messages.ts';
-import { planeTree } from '../../plane/programs.ts';
+import { type Program, type ProgramsTree, programsTree } from '../../plane/programs.ts';
 import { quietLog } from '../world.ts';
 import type { LocalProgram } from './process.ts';
 
 const ASK_TIMEOUT_MS = 24 * 3_600_000;
 
-export class ProgramTree {
-  readonly #programs: ReadonlyMap<string, LocalProgram>;
+export class ProgramTree<P extends Program = LocalProgram> {
+  readonly #programs: ReadonlyMap<string, P>;
   readonly #tree: SupervisionTree;
+  readonly #id: string;
   #started: Promise<void> | undefined;
 
-  constructor(programs: readonly LocalProgram[]) {
+  constructor(programs: readonly P[], { id = 'plane', more = [] }: Partial<Pick<ProgramsTree, 'id' | 'more'>> = {}) {
+    this.#id = id;
     this.#programs = new Map(programs.map((p) => [p.name, p]));
     // What programs do is said in other words.
-    this.#tree = planeTree(programs, { clock: createClock(), log: quietLog, yield: createYield(), rng: { next: Math.random } });
+    const ports = { clock: createClock(), log: quietLog, yield: createYield(), rng: { next: Math.random } };
+    this.#tree = programsTree({ id, programs, more }, ports);
+  }
+
+  get registry(): Registry {
+    return this.#tree.registry;
   }
 
   /** In the order in which they were given. */
@@ -32,7 +40,7 @@ export class ProgramTree {
   }
 
   /** @throws Error with a name that none has. */
-  program(name: string): LocalProgram {
+  program(name: string): P {
     const found = this.#programs.get(name);
     if (found === undefined) throw new Error(`this control plane has no ${name}`);
     return found;
@@ -62,7 +70,7 @@ export class ProgramTree {
   async #ask(event: (replyTo: ReplyTo<ProgramAnswer>) => ProgramEvent): Promise<ProgramAnswer> {
     this.#started ??= this.#tree.start();
     await this.#started;
-    const answer = await this.#tree.registry.ask<ProgramEvent, ProgramAnswer>(programsAddr, event, { timeoutMs: ASK_TIMEOUT_MS });
+    const answer = await this.#tree.registry.ask<ProgramEvent, ProgramAnswer>(programsAddr(this.#id), event, { timeoutMs: ASK_TIMEOUT_MS });
     return answer.kind === 'reply' ? answer.value : answer.reason;
   }
 }
