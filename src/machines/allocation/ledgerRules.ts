@@ -34,6 +34,9 @@ export interface LedgerRules<L extends Ledger, C> {
   readonly aligned: boolean;
 }
 
+/** Of a state file that a kubelet with the gate PodLevelResourceManagers left. */
+export const OF_WHOLE_PODS = 'pods hold something as a whole (gate PodLevelResourceManagers), which this node does not allocate';
+
 /** What a start finds in a state file: a ledger to go on with, `isNew` where there was none; or why it must not go on. */
 export type StateOpened<L> = { ok: true; ledger: L | null; isNew: boolean } | { ok: false; message: string };
 

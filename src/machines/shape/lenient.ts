@@ -22,3 +22,8 @@ export function partOf(value: unknown, key: string): Record<string, unknown> {
 export function textFieldsOf(value: unknown): Record<string, string> {
   return Object.fromEntries(Object.entries(recordOf(value)).filter((e): e is [string, string] => typeof e[1] === 'string'));
 }
+/** A field of a record, as Go reads it: the case of its name does not matter. */
+export function fieldOf(value: unknown, name: string): unknown {
+  if (!isRecord(value)) return undefined;
+  return Object.hasOwn(value, name) ? value[name] : Object.entries(value).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
+}

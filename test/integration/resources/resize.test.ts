@@ -1,9 +1,11 @@
 /** Cpu and memory of running containers, changed in place on a whole node in virtual time (pod lifecycle 6.6). */
 import { describe, expect, it } from 'vitest';
+import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { decodeCheckpoint, encodeCheckpoint } from '../../../src/machines/foundation/checkpoint.ts';
 import { ACTUATED, ALLOCATED } from '../../../src/machines/foundation/messages.ts';
 import type { Container, ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
 import type { PodCondition } from '../../../src/machines/kube/types.ts';
+import { OLDER_ALLOCATIONS } from '../../../src/machines/pods/resize/allocation.ts';
 import { CRI_ANNOTATIONS, type CriRequest, type CriResponse } from '../../../src/machines/wire/cri.ts';
 import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
 import { type Faults, pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
@@ -487,6 +489,26 @@ describe('after a takeover from the kubelet', () => {
     expect(inApi(h, 'web')?.status.allocatedResources?.cpu).toBe('1');
     expect(h.violations).toEqual([]);
   });
+});
+
+it('a change of the pod as a whole that an earlier build had not granted waits on', async () => {
+  await using h = await ofCluster();
+  create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
+  await up(h, 'web', { requests: { cpu: '1' } }, { spec: { resources: { requests: { cpu: '1' } } } });
+  await h.crash();
+  const uid = inApi(h, 'web')?.metadata.uid ?? '';
+  patch(h, 'pods/web', { spec: { resources: { requests: { cpu: String(cpus(h)) } } } });
+  h.fs.drop(`${ROOT}/${ALLOCATED}`);
+  const asked = { requests: { cpu: '1' }, limits: {} };
+  h.fs.makeDir(`${ROOT}/actorlet/state`);
+  h.fs.put(
+    `${ROOT}/actorlet/state/${OLDER_ALLOCATIONS}.json`,
+    encodeCheckpoint(OLDER_ALLOCATIONS, { pods: { [uid]: { main: asked, '': asked } } }, createEntropy().sha256Hex),
+  );
+  await h.boot();
+  await h.until('it waits', () => pending(h, 'web')?.reason === 'Deferred', 60_000);
+  expect(inApi(h, 'web')?.status.allocatedResources?.cpu).toBe('1');
+  expect(h.violations).toEqual([]);
 });
 
 describe('the checkpoints of the kubelet', () => {

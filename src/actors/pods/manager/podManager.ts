@@ -14,7 +14,7 @@ import { waitingPodsView } from '../../../machines/pods/admission/messages.ts';
 import { type PodManagerEvent, podsView } from '../../../machines/pods/manager/messages.ts';
 import { podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
 import type { Step } from '../../../machines/pods/manager/records.ts';
-import { type Allocation, readPods } from '../../../machines/pods/resize/allocation.ts';
+import { type Allocation, OLDER_ALLOCATIONS, readOlderPods, readPods } from '../../../machines/pods/resize/allocation.ts';
 import { joinDirty } from '../../../machines/pods/workers/messages.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
@@ -59,14 +59,21 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
 }
 
 async function load(ctx: ActorCtx<PodManagerEvent>, signal: AbortSignal): Promise<ReadonlyMap<string, Allocation>> {
+  const newest = await checkpointed(ctx, ALLOCATED, signal);
+  if (newest?.found !== false) return newest === undefined ? new Map() : readPods(newest.value);
+  const older = await checkpointed(ctx, OLDER_ALLOCATIONS, signal);
+  return older?.found === true ? readOlderPods(older.value) : new Map();
+}
+
+async function checkpointed(ctx: ActorCtx<PodManagerEvent>, name: string, signal: AbortSignal): Promise<CheckpointFound | undefined> {
   const answer = await ctx.registry.ask(
     checkpointAddr,
-    (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name: ALLOCATED, replyTo }),
+    (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name, replyTo }),
     { timeoutMs: LOAD_TIMEOUT_MS, signal },
   );
-  if (answer.kind === 'reply') return answer.value.found ? readPods(answer.value.value) : new Map();
+  if (answer.kind === 'reply') return answer.value;
   ctx.log.warn({ why: answer.reason }, 'what pods were granted cannot be read; each is taken to have what it asks for');
-  return new Map();
+  return undefined;
 }
 
 function deliver(ctx: ActorCtx<PodManagerEvent>, delivery: Delivery, { ledger, changed, out }: Step): void {

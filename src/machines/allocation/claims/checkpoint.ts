@@ -3,6 +3,7 @@
  * checkpoint.dra.kubelet.k8s.io/v1). Pure.
  */
 import { isRecord } from '../../shape/conform.ts';
+import { fieldOf as field } from '../../shape/lenient.ts';
 import { crc32 } from '../../text/checksum.ts';
 import { type ClaimRecord, claimKey, type PreparedDevice } from './types.ts';
 
@@ -31,6 +32,7 @@ function encodeDevice({ pool, device, shareId, requests, cdiIds }: PreparedDevic
 export function decodeClaims(text: string): Map<string, ClaimRecord> {
   const document: unknown = JSON.parse(text);
   const [data, told] = [field(document, 'Data'), field(document, 'Checksum')];
+  if (data === undefined && field(document, 'version') === 'v1') throw new Error('it is written as kubelets before 1.32 wrote it');
   if (typeof data !== 'string') throw new Error('it holds no data');
   const sum = crc32(data);
   if (told !== sum) throw new Error(`its checksum is ${JSON.stringify(told)}, its content comes to ${sum}`);
@@ -63,11 +65,6 @@ function decodeDevice(entry: unknown): PreparedDevice {
   };
 }
 
-/** As Go reads: the case of a name does not matter. */
-function field(of: unknown, name: string): unknown {
-  if (!isRecord(of)) return undefined;
-  return name in of ? of[name] : Object.entries(of).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
-}
 function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }

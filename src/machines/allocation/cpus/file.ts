@@ -1,10 +1,11 @@
 /** `<root-dir>/cpu_manager_state`: the reference's own file, so that either node agent can go on from the other's (resources and volumes 2.1). Pure. */
 
 import { isRecord } from '../../shape/conform.ts';
+import { fieldOf as field, textOf } from '../../shape/lenient.ts';
 import { fnv1a32, goMap } from '../../text/checksum.ts';
 import { messageOf } from '../../text/errors.ts';
 import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from '../cpuSet.ts';
-import { openState, type StateOpened } from '../ledgerRules.ts';
+import { OF_WHOLE_PODS, openState, type StateOpened } from '../ledgerRules.ts';
 import { type CpuLedger, type CpuPlace, firstLedger, mistakeIn } from './ledger.ts';
 
 export const CPU_STATE_FILE = 'cpu_manager_state';
@@ -19,11 +20,23 @@ interface Texts {
 }
 
 /** Over the text in which the reference's program prints what it keeps. */
-export function cpuStateChecksum({ policyName, defaultCpuSet, entries }: Texts): number {
+export function cpuStateChecksum({ policyName, defaultCpuSet, entries }: Texts, as = { type: 'CPUManagerCheckpoint', more: '' }): number {
   const pods = goMap(Object.entries(entries).map(([uid, containers]) => [uid, goMap(Object.entries(containers))]));
   return fnv1a32(
-    `(*state.CPUManagerCheckpoint){PolicyName:(string)${policyName} DefaultCPUSet:(string)${defaultCpuSet} Entries:(map[string]map[string]string)${pods} Checksum:(checksum.Checksum)0}`,
+    `(*state.${as.type}){PolicyName:(string)${policyName} DefaultCPUSet:(string)${defaultCpuSet} Entries:(map[string]map[string]string)${pods}${as.more} Checksum:(checksum.Checksum)0}`,
   );
+}
+/** Of kubelets with the gate PodLevelResourceManagers, and of those that had it. */
+function laterChecksums(texts: Texts, podEntries: Record<string, unknown>): number[] {
+  const sets = Object.entries(podEntries).map(([uid, entry]): [string, string] => {
+    const cpus = parseCpuSet(textOf(field(entry, 'cpuSet'))) ?? NO_CPUS;
+    return [uid, `{CPUSet:(cpuset.CPUSet){elems:(map[int]struct {})map[${cpus.map((cpu) => `${cpu}:{}`).join(' ')}]}}`];
+  });
+  const more = ` PodEntries:(state.PodCPUAssignments)${goMap(sets)}`;
+  return [
+    cpuStateChecksum(texts, { type: 'CPUManagerCheckpoint', more }),
+    cpuStateChecksum(texts, { type: 'CPUManagerCheckpointV2', more: '' }),
+  ];
 }
 /** Checksum of the file that kubelets before 1.16 wrote: containers by their ids. */
 export function olderCpuStateChecksum({
@@ -71,17 +84,22 @@ export function decodeCpuState(text: string): CpuStateRead {
     return bad(`not JSON (${messageOf(error)})`);
   }
   if (!isRecord(file)) return bad('not a JSON object');
-  const fields = new Map(Object.entries(file).map(([key, value]) => [key.toLowerCase(), value]));
-  const policyName = fields.get('policyname') ?? '';
-  const defaultCpuSet = fields.get('defaultcpuset') ?? '';
-  const entries = fields.get('entries') ?? {};
-  const checksum = fields.get('checksum') ?? 0;
-  if (typeof policyName !== 'string' || typeof defaultCpuSet !== 'string' || !isRecord(entries) || typeof checksum !== 'number')
+  const policyName = field(file, 'policyName') ?? '';
+  const defaultCpuSet = field(file, 'defaultCpuSet') ?? '';
+  const [entries, podEntries] = [field(file, 'entries') ?? {}, field(file, 'podEntries') ?? {}];
+  const checksum = field(file, 'checksum') ?? 0;
+  if (typeof policyName !== 'string' || typeof defaultCpuSet !== 'string' || typeof checksum !== 'number')
     return bad('a field is of another type');
+  if (!isRecord(entries) || !isRecord(podEntries)) return bad('a field is of another type');
   // 0: written before there were checksums.
-  const sums = [0, ...(isNested(entries) ? [cpuStateChecksum({ policyName, defaultCpuSet, entries })] : [])];
+  const sums = [0];
+  if (isNested(entries)) {
+    const texts = { policyName, defaultCpuSet, entries };
+    sums.push(cpuStateChecksum(texts), ...laterChecksums(texts, podEntries));
+  }
   if (isFlat(entries)) sums.push(olderCpuStateChecksum({ policyName, defaultCpuSet, entries }));
   if (!sums.includes(checksum)) return bad('checkpoint is corrupted: the checksum does not match');
+  if (Object.keys(podEntries).length > 0) return bad(OF_WHOLE_PODS);
   if (!isNested(entries)) return bad('it holds containers by their ids, as kubelets before 1.16 wrote it');
   const left = parseCpuSet(defaultCpuSet);
   if (left === null) return bad(`the default CPU set ${JSON.stringify(defaultCpuSet)} is no list of CPUs`);

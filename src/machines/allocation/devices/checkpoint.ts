@@ -3,7 +3,7 @@
  * it, so that the kubelet can take the node over again (resources 2.1, 2.5). Pure.
  */
 
-import { textOf, textsOf } from '../../shape/lenient.ts';
+import { fieldOf as field, textOf, textsOf } from '../../shape/lenient.ts';
 import { fnv1a32 } from '../../text/checksum.ts';
 import { type Allocation, type ContainerResponse, type DeviceLedger, NO_NODE } from './types.ts';
 import { decodeResponse, encodeResponse } from './wire.ts';
@@ -95,11 +95,6 @@ export function withResponses(text: string, change: (response: ContainerResponse
   return JSON.stringify({ Data: now, Checksum: checkpointSum(now) });
 }
 
-/** As Go reads: the case of a name does not matter. */
-function field(of: unknown, name: string): unknown {
-  if (typeof of !== 'object' || of === null) return undefined;
-  return Object.entries(of).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
-}
 function nullable(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }

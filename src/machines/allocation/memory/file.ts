@@ -1,8 +1,9 @@
 /** `<root-dir>/memory_manager_state`: the reference's own file, so that either node agent can go on from the other's. Pure. */
 import { isRecord } from '../../shape/conform.ts';
+import { fieldOf as field, listOf } from '../../shape/lenient.ts';
 import { fnv1a32 } from '../../text/checksum.ts';
 import { messageOf } from '../../text/errors.ts';
-import { openState, type StateOpened } from '../ledgerRules.ts';
+import { OF_WHOLE_PODS, openState, type StateOpened } from '../ledgerRules.ts';
 import { firstMemory } from './ledger.ts';
 import { type Block, type MemoryLedger, type MemoryPlace, mistakeIn, type NodeMemory, type Table } from './machine.ts';
 
@@ -35,9 +36,11 @@ function entriesJson(entries: MemoryLedger['entries']) {
   return Object.fromEntries([...entries].sort(byText).map(([uid, containers]) => [uid, containerJson(containers)]));
 }
 
+/** What pods hold as a whole: kubelets with the gate PodLevelResourceManagers write it. */
+type Whole = ReadonlyMap<string, readonly Block[]>;
 const goMap = (entries: readonly string[]): string => `map[${entries.join(' ')}]`;
 /** Over the text in which the reference's program prints what it keeps. */
-function memoryChecksum(policyName: string, { machine, entries }: MemoryLedger, type = 'MemoryManagerCheckpoint'): number {
+function memoryChecksum(policyName: string, { machine, entries }: MemoryLedger, o: { type?: string; whole?: Whole } = {}): number {
   const list = (numbers: readonly number[]): string => `[${numbers.join(' ')}]`;
   const tableText = ({ total, systemReserved, allocatable, reserved, free }: Table): string =>
     `<*>{TotalMemSize:(uint64)${total} SystemReserved:(uint64)${systemReserved} Allocatable:(uint64)${allocatable} Reserved:(uint64)${reserved} Free:(uint64)${free}}`;
@@ -49,8 +52,12 @@ function memoryChecksum(policyName: string, { machine, entries }: MemoryLedger, 
     goMap([...containers].sort(byText).map(([name, blocks]) => `${name}:[${blocks.map(blockText).join(' ')}]`));
   const nodes = [...machine].sort(([a], [b]) => a - b).map(([id, node]) => `${id}:${nodeText(node)}`);
   const pods = [...entries].sort(byText).map(([uid, containers]) => `${uid}:${podText(containers)}`);
+  const wholes = [...(o.whole ?? [])]
+    .sort(byText)
+    .map(([uid, blocks]) => `${uid}:{MemoryBlocks:([]state.Block)[${blocks.map(blockText).join(' ')}]}`);
+  const more = o.whole === undefined ? '' : ` PodEntries:(state.PodMemoryAssignments)${goMap(wholes)}`;
   return fnv1a32(
-    `(*state.${type}){PolicyName:(string)${policyName} MachineState:(state.NUMANodeMap)${goMap(nodes)} Entries:(state.ContainerMemoryAssignments)${goMap(pods)} Checksum:(checksum.Checksum)0}`,
+    `(*state.${o.type ?? 'MemoryManagerCheckpoint'}){PolicyName:(string)${policyName} MachineState:(state.NUMANodeMap)${goMap(nodes)} Entries:(state.ContainerMemoryAssignments)${goMap(pods)}${more} Checksum:(checksum.Checksum)0}`,
   );
 }
 
@@ -69,15 +76,13 @@ export function decodeMemoryState(text: string): MemoryStateRead {
   const policyName = field(file, 'policyName') ?? '';
   const checksum = field(file, 'checksum') ?? 0;
   const ledger = readLedger(field(file, 'machineState') ?? {}, field(file, 'entries') ?? {});
-  if (typeof policyName !== 'string' || typeof checksum !== 'number' || ledger === null) return bad('a field is of another type');
-  // 0: written before there were checksums. The other name is that of kubelets with the gate PodLevelResourceManagers, rolled back.
-  const sums = [0, memoryChecksum(policyName, ledger), memoryChecksum(policyName, ledger, 'MemoryManagerCheckpointV1')];
-  return sums.includes(checksum) ? { ok: true, policyName, ledger } : bad('checkpoint is corrupted: the checksum does not match');
-}
-
-/** As Go reads: the case of a name does not matter. */
-function field(of: unknown, name: string): unknown {
-  return isRecord(of) ? Object.entries(of).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1] : undefined;
+  const whole = readWhole(field(file, 'podEntries') ?? {});
+  if (typeof policyName !== 'string' || typeof checksum !== 'number' || ledger === null || whole === null)
+    return bad('a field is of another type');
+  // 0: written before there were checksums. The others are of kubelets with the gate PodLevelResourceManagers, also rolled back.
+  const sums = [{}, { type: 'MemoryManagerCheckpointV1' }, { whole }].map((o) => memoryChecksum(policyName, ledger, o));
+  if (checksum !== 0 && !sums.includes(checksum)) return bad('checkpoint is corrupted: the checksum does not match');
+  return whole.size > 0 ? bad(OF_WHOLE_PODS) : { ok: true, policyName, ledger };
 }
 
 /** The ledger that a file holds. Null: something in the file is of another type. */
@@ -123,6 +128,15 @@ function readNode(value: unknown): NodeMemory | null {
     tables.set(resource, { total, systemReserved, allocatable, reserved, free });
   }
   return { assignments, cells, tables };
+}
+
+/** Null: something of it is of another type. */
+function readWhole(podEntries: unknown): Whole | null {
+  if (!isRecord(podEntries)) return null;
+  const read = Object.entries(podEntries).map(([uid, entry]) => [uid, listOf(field(entry, 'memoryBlocks')).map(readBlock)] as const);
+  return read.some(([, blocks]) => blocks.includes(null))
+    ? null
+    : new Map(read.map(([uid, blocks]) => [uid, blocks.filter((b) => b !== null)]));
 }
 
 function readBlock(value: unknown): Block | null {

@@ -24,6 +24,7 @@ import {
 import { askedClass, qosClass } from '../../pod/resources/qos.ts';
 import { type RequestOf, requestOf, shortages } from '../../pod/resources/requests.ts';
 import { isRecord } from '../../shape/conform.ts';
+import { partOf } from '../../shape/lenient.ts';
 
 /** By name of container; one that is not in it was granted what it asks for. {@link WHOLE_POD}: absent where the pod as a whole was granted nothing. */
 export type Allocation = Readonly<Record<string, Amounts>>;
@@ -222,17 +223,28 @@ export function writtenPod(pod: Pod, allocation: Allocation): WrittenPod {
   };
 }
 
-/** By UID. What cannot be read is left out, and so is what older kubelets wrote, which say nothing of a pod as a whole. */
+/** By UID. What cannot be read is left out, and so is what kubelets before 1.35 wrote, which say nothing of a pod as a whole: its status does. */
 export function readPods(document: unknown): Map<string, Allocation> {
   const found = new Map<string, Allocation>();
-  const entries = isRecord(document) && isRecord(document.entries) ? document.entries : {};
-  for (const [uid, entry] of Object.entries(entries)) {
+  for (const [uid, entry] of Object.entries(partOf(document, 'entries'))) {
     if (!isRecord(entry) || !isRecord(entry.ContainerResources) || entry.PodLevelResources === undefined) continue;
-    const whole = amountsFrom(entry.PodLevelResources ?? {});
-    const read = Object.entries(entry.ContainerResources).map(([name, a]) => [name, amountsFrom(a)] as const);
-    if (whole === null || read.some(([, a]) => a === null)) continue;
-    const allocation = Object.fromEntries([...read, ...(asksForNothing(whole) ? [] : [[WHOLE_POD, whole] as const])]) as Allocation;
-    if (isWorthKeeping(allocation)) found.set(uid, allocation);
+    take(found, uid, { ...entry.ContainerResources, [WHOLE_POD]: entry.PodLevelResources ?? {} });
   }
   return found;
+}
+
+/** The checkpoint before that of the kubelet was kept. */
+export const OLDER_ALLOCATIONS = 'allocations';
+/** The same of it. */
+export function readOlderPods(document: unknown): Map<string, Allocation> {
+  const found = new Map<string, Allocation>();
+  for (const [uid, entry] of Object.entries(partOf(document, 'pods'))) if (isRecord(entry)) take(found, uid, entry);
+  return found;
+}
+
+function take(found: Map<string, Allocation>, uid: string, amounts: Record<string, unknown>): void {
+  const read = Object.entries(amounts).map(([name, a]) => [name, amountsFrom(a)] as const);
+  if (read.some(([, a]) => a === null)) return;
+  const allocation = Object.fromEntries(read.filter(([name, a]) => a !== null && (name !== WHOLE_POD || !asksForNothing(a)))) as Allocation;
+  if (isWorthKeeping(allocation)) found.set(uid, allocation);
 }
