@@ -5,6 +5,7 @@
 import { isOwnEnd } from '@actorlet/kubelet/machines/pod/runtime/ownEnds.ts';
 import { isStartBrokenOff } from '@actorlet/kubelet/machines/pod/runtime/runtimeStatus.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { documentOf } from './encodings.ts';
 import { type Holds, ProjectedFiles } from './projected.ts';
 
 /**
@@ -15,7 +16,8 @@ import { type Holds, ProjectedFiles } from './projected.ts';
  * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
  * - `token`: a token; after a scheme in a header.
- * - `image`: what stands before an `@`. `query`: what stands after a `?`.
+ * - `image`: what stands before an `@`. `query`: what stands after a `?`. `link`: a URL, whole or without its beginning.
+ * - `option`: options of a mount, of which a user, a password or a key is secret.
  * - `label`: a value of a label or an annotation, or what selects it. `downward`: a file of such values, or one of them.
  * - `piece`: a part of a log, which may begin and end within a line.
  * - `log`: the content of each line of a container's log. `lines`: each line of a last message, which may be the end of a log.
@@ -23,7 +25,7 @@ import { type Holds, ProjectedFiles } from './projected.ts';
  */
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
-  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'log' | 'lines' | 'devices')
+  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'link' | 'option' | 'log' | 'lines' | 'devices')
   | ('label' | 'downward' | 'piece');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
@@ -38,7 +40,12 @@ const SECRET_KEYS = ['password', 'passwd', 'identityToken', 'identity_token', 'r
   'staticPodURLHeader',
   'client-key-data',
   'access_token',
+  'gmsaCredentialSpec',
 ]);
+/** What a driver of volumes is told. The tree hands it on. */
+const DRIVER_RECORDS: ReadonlySet<string> = new Set(['volumeAttributes', 'volumeContext', 'attachmentMetadata', 'publishContext']);
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+const MOUNT_OPTIONS = 'volume.beta.kubernetes.io/mount-options';
 const TOKEN_KEYS = ['token', 'serviceAccountToken', 'cookie', 'proxy-authorization'];
 /** What programs say, and what people write. */
 const FREE_KEYS = ['message', 'details', 'reason', 'stdout', 'stderr', 'output', 'body', 'error', 'why'];
@@ -48,9 +55,10 @@ const IMAGE_KEYS = ['image', 'imageRef', 'imageID', 'imageId', 'userSpecifiedIma
 const OPEN_HEADERS: ReadonlySet<string> = new Set(
   ['host', 'user-agent', 'accept', 'accept-encoding', 'content-type', 'content-length', 'connection', 'upgrade', 'origin']
     .concat(['sec-websocket-protocol', 'sec-websocket-version', 'sec-websocket-key', 'sec-websocket-extensions'])
-    .concat(['x-stream-protocol-version', 'transfer-encoding', 'retry-after', 'if-none-match', 'etag', 'date', 'location'])
-    .concat(['accept-language', 'cache-control', 'referer']),
+    .concat(['x-stream-protocol-version', 'transfer-encoding', 'retry-after', 'if-none-match', 'etag', 'date'])
+    .concat(['accept-language', 'cache-control']),
 );
+const LINK_HEADERS: ReadonlySet<string> = new Set(['location', 'referer']);
 const DOCKER_FILE = /^\.dockerc(?:onfigjson|fg)$/;
 /** Of labels and annotations that the tree reads: nodes and runtimes write them for programs. */
 const NODE_KEY = /^(?:(?:[\w.-]+\.)?(?:kubernetes|k8s)\.io\/|io\.kubernetes\.|actorlet\.dev\/)/;
@@ -71,10 +79,29 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['secrets', (owner) => (Array.isArray(Reflect.get(owner, 'secrets')) ? 'open' : 'secret')],
   ['data', dataDoor],
   ['stringData', (owner) => (isSecretObject(owner) ? 'secret' : 'open')],
-  ...['command', 'cmd', 'args'].map((key): [string, Rule] => [key, (owner) => (areWords(Reflect.get(owner, key)) ? 'words' : 'open')]),
+  // The last ones are mistakes of people.
+  ...['command', 'cmd', 'args', 'arg', 'arguments', 'commands', 'entrypoint'].map((key): [string, Rule] => [
+    key,
+    (owner) => (areWords(Reflect.get(owner, key)) ? 'words' : 'open'),
+  ]),
   ['path', (_, at) => (at.key === 'httpGet' ? 'query' : 'open')],
+  ['location', (owner) => (typeof Reflect.get(owner, 'location') === 'string' ? 'link' : 'open')],
+  ['mountOptions', () => 'option'],
+  ['mountFlags', () => 'option'],
+  ['options', (owner, at) => (at.key === 'flexVolume' ? 'words' : areWords(Reflect.get(owner, 'options')) ? 'option' : 'open')],
 ]);
+/** As the API and CRI call it, and as people do. */
+const ENVIRONMENT = /^env(?!from$)[a-z]*$/i;
 const WORD_QUERIES: ReadonlySet<string> = new Set(['command', 'cmd']);
+/** What the tree reads of the query of a request. */
+export const READ_QUERIES: ReadonlySet<string> = new Set(
+  ['exclude', 'verbose', 'json', 'text', 'next', 'path', 'limit', 'since', 'uid', 'full', 'pod', 'actor', 'id', 'container']
+    .concat(['previous', 'only_cpu_and_memory', 'tty', 'input', 'output', 'error', 'stdin', 'stdout', 'stderr', 'port', 'ports'])
+    .concat(['seconds', 'timeout', 'follow', 'timestamps', 'tail', 'tailLines', 'limitBytes', 'sinceSeconds', 'sinceTime'])
+    .concat(['untilTime', 'stream', 'query', 'pattern', 'boot']),
+);
+/** Requests whose body the tree reads as a text that is no JSON. */
+const TEXT_BODIES = /^\/(?:faults|debug\/flags)(?:\/|$)/;
 
 export class Doors {
   readonly #isPrivate: boolean;
@@ -103,34 +130,35 @@ export class Doors {
       default:
         return at.door;
     }
+    if (key === 'value' && ENVIRONMENT.test(at.key)) return this.#open.has(owner) ? 'open' : 'words';
     switch (at.key) {
-      case 'env':
-      case 'envs':
-        if (key === 'value') return this.#open.has(owner) ? 'open' : 'words';
-        break;
       case 'httpHeaders':
-        if (key === 'value') return OPEN_HEADERS.has(String(Reflect.get(owner, 'name')).toLowerCase()) ? 'open' : 'token';
+        if (key === 'value') return headerDoor(String(Reflect.get(owner, 'name')).toLowerCase());
         break;
       case 'headers':
-        return OPEN_HEADERS.has(key.toLowerCase()) ? 'open' : 'token';
+        return headerDoor(key.toLowerCase());
       case 'terminated':
         // What the node says itself, it compares with what comes back from the API server.
         if (key === 'message') return isOwnEnd(Reflect.get(owner, key)) ? 'free' : 'lines';
         break;
       case 'annotations':
+        if (key === MOUNT_OPTIONS) return 'option';
+        if (key === LAST_APPLIED && !isDocument(Reflect.get(owner, key))) return 'secret';
         return this.#isPrivate && isOfPeople(key) ? 'label' : 'free';
       case 'labels':
       case 'matchLabels':
         if (this.#isPrivate && (this.#labels.has(owner) || POD_UID in owner) && isOfPeople(key)) return 'label';
         break;
     }
+    if (DRIVER_RECORDS.has(at.key) && !NODE_KEY.test(key)) return 'words';
     if (this.#isPrivate) {
       if (key === 'values' && this.#labels.has(owner)) return 'label';
       if (key === 'value' && isServed(owner)) return 'piece';
       this.#noteLabels(owner, key);
     }
     if (owner instanceof URLSearchParams || isQuery(owner)) return WORD_QUERIES.has(key) ? 'words' : queryDoor(key);
-    if (key === 'env' || key === 'envs') return this.#environment(owner, key);
+    if (ENVIRONMENT.test(key)) return this.#environment(owner, key);
+    if (key === 'body' && isRequest(owner)) return bodyDoor(owner);
     if (key === 'spec') this.#projected.note(owner);
     if (key === 'items' && Reflect.get(owner, 'kind') === 'SecretList') this.#noteSecrets(Reflect.get(owner, key));
     if (key === 'message' && isEnd(owner)) return 'lines';
@@ -242,7 +270,23 @@ function isQuery(owner: object): boolean {
 }
 
 function queryDoor(key: string): Door {
-  return /token|secret|password|passwd|key|auth/i.test(key) ? 'secret' : 'open';
+  return READ_QUERIES.has(key) ? 'open' : 'secret';
+}
+
+function headerDoor(name: string): Door {
+  return OPEN_HEADERS.has(name) ? 'open' : LINK_HEADERS.has(name) ? 'link' : 'token';
+}
+
+/** Of a client of the node. */
+function isRequest(owner: object): owner is { path: string; body: Uint8Array } {
+  return isRecord(owner) && ['method', 'path', 'query', 'headers'].every((key) => key in owner) && owner.body instanceof Uint8Array;
+}
+/** The tree reads documents, by their keys; a form may have a command in it. */
+function bodyDoor({ path, body }: { path: string; body: Uint8Array }): Door {
+  return TEXT_BODIES.test(path) || isDocument(new TextDecoder().decode(body)) ? 'free' : 'secret';
+}
+function isDocument(text: unknown): boolean {
+  return typeof text === 'string' && documentOf(text) !== undefined;
 }
 
 /**

@@ -1,6 +1,9 @@
 /** Texts that hold others: JSON, base64, credentials of registries. */
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
-import { documentOf } from './masks.ts';
+import type { Json } from '../entries.ts';
+
+/** No document that the tree reads is nested as deep. The stack holds some thousand levels. */
+const LEVELS_MAX = 200;
 
 export function parsedOf(text: string): unknown {
   try {
@@ -32,4 +35,20 @@ export function encodedBase64(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += String.fromCharCode(byte);
   return btoa(text);
+}
+
+/** What a text of JSON holds; undefined for any other, and for a value alone. */
+export function documentOf(text: string): Json | undefined {
+  if (!/^\s*[{[]/.test(text)) return undefined;
+  try {
+    const parsed = JSON.parse(text) as Json;
+    return isDeep(parsed) ? undefined : parsed;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isDeep(value: unknown, levels = LEVELS_MAX): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((item) => isDeep(item, levels - 1));
 }

@@ -5,6 +5,7 @@
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Json } from '../entries.ts';
 import type { Door, Place } from './doors.ts';
+import { documentOf } from './encodings.ts';
 
 /** What of a text is compared: all, its length in bytes, or nothing. */
 export type Shown = 'all' | 'length' | 'nothing';
@@ -16,8 +17,6 @@ export interface Said {
 }
 
 export const HIDDEN = '§';
-/** No document that the tree reads is nested as deep. The stack holds some thousand levels. */
-const LEVELS_MAX = 200;
 
 export interface Masked {
   readonly json: Json;
@@ -114,22 +113,6 @@ class Walk {
     this.masks.push(number * 2 + (shown === 'nothing' ? 1 : 0));
     return shown === 'nothing' ? HIDDEN : `${HIDDEN}${said.base64 ? atob(said.text).length : new TextEncoder().encode(said.text).length}`;
   }
-}
-
-/** What a text of JSON holds; undefined for any other, and for a value alone. */
-export function documentOf(text: string): Json | undefined {
-  if (!/^\s*[{[]/.test(text)) return undefined;
-  try {
-    const parsed = JSON.parse(text) as Json;
-    return isDeep(parsed) ? undefined : parsed;
-  } catch {
-    return undefined;
-  }
-}
-
-export function isDeep(value: unknown, levels = LEVELS_MAX): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((item) => isDeep(item, levels - 1));
 }
 
 /** `value` with each of its texts changed; the value itself where none is. */

@@ -10,10 +10,11 @@ import { seeded } from '../border.ts';
 import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
 import { type Door, Doors, type Place } from './doors.ts';
-import { decodedBase64, encodedBase64, isCredentials, parsedOf } from './encodings.ts';
+import { decodedBase64, documentOf, encodedBase64, isCredentials, isDeep, parsedOf } from './encodings.ts';
 import { LastWords } from './lastWords.ts';
 import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
-import { documentOf, isDeep, type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
+import { hasSecretOption, hasSecretUrl, hasUser, Links } from './links.ts';
+import { type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
 
 /** Stand-ins that are tried before two short values share one. */
 const TRIES_MAX = 64;
@@ -36,9 +37,6 @@ const SCHEME = /^\s*(?:Bearer|Basic|Token|Negotiate|Digest)\s+/i;
 /** What the tree expands in words of commands and in values of the environment. */
 const REFERENCE = /\$\$|\$\([A-Za-z_][A-Za-z0-9_.-]*\)/;
 const QUOTES = /["'#]/;
-const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>\\]+/gi;
-/** What stands before the last `@`, unless a digest follows that. */
-const BEFORE_IMAGE = /^(.+)@(?!(?:sha256|sha512):)/s;
 const LETTER = /[\p{L}\p{N}]/u;
 const LABEL_SIGNS = /([-_.]+)/;
 /** What the tree reads of a program's answer besides its credentials. */
@@ -62,6 +60,12 @@ export class Secrets {
   readonly #lastWords = new LastWords({
     standIn: (part, isTaken) => this.#known.of(part) ?? this.#like(part, (draw, more) => likeText(part, draw, more), isTaken),
     learn: (line, made) => void (this.#known.of(line) === null && this.#learn(line, made)),
+  });
+
+  readonly #links = new Links({
+    standIn: (text) => this.standIn(text),
+    open: (text) => this.#open(text),
+    learn: (text, made) => this.#known.of(text) ?? this.#learn(text, made),
   });
 
   constructor({ hash, isPrivate = false }: SecretsOptions) {
@@ -109,9 +113,13 @@ export class Secrets {
       case 'token':
         return this.#token(text);
       case 'image':
-        return this.#image(text);
+        return this.#links.image(text);
       case 'query':
-        return this.#path(text);
+        return this.#links.path(text);
+      case 'link':
+        return this.#links.link(text);
+      case 'option':
+        return this.#links.options(text);
       case 'log':
         return this.#lastWords.ofLog(text);
       case 'lines':
@@ -203,9 +211,13 @@ export class Secrets {
       case 'free':
         return this.#holds(text) ? 'nothing' : 'all';
       case 'image':
-        return BEFORE_IMAGE.test(text) || this.#holds(text) ? 'nothing' : 'all';
+        return hasUser(text) || this.#holds(text) ? 'nothing' : 'all';
       case 'query':
         return text.includes('?') || this.#holds(text) ? 'nothing' : 'all';
+      case 'option':
+        return hasSecretOption(text) || this.#holds(text) ? 'nothing' : 'all';
+      case 'link':
+        return text.includes('?') || text.includes('@') || this.#holds(text) ? 'nothing' : 'all';
       case 'words':
       case 'secret':
       case 'variable':
@@ -221,7 +233,7 @@ export class Secrets {
   #holds(text: string): boolean {
     if (PRIVATE_KEY.test(text) || text.includes(WEB_SOCKET_TOKEN)) return true;
     if (text.includes('eyJ') && text.search(JWT) >= 0) return true;
-    if (text.includes('://') && (text.match(URLS) ?? []).some((url) => /[?@]/.test(url))) return true;
+    if (hasSecretUrl(text)) return true;
     return this.#known.isIn(text);
   }
 
@@ -241,7 +253,7 @@ export class Secrets {
     }
     if (text.includes('PRIVATE KEY-----') && PRIVATE_KEY.test(text)) return this.standIn(text);
     let made = text;
-    if (made.includes('://')) made = made.replace(URLS, (url) => this.#url(url));
+    if (made.includes('://')) made = this.#links.urls(made);
     if (made.includes(WEB_SOCKET_TOKEN))
       made = made
         .split(WEB_SOCKET_TOKEN)
@@ -357,52 +369,6 @@ export class Secrets {
             .replace(/=+$/, '')
         : like(payload);
     return this.#learn(token, [header, made, like(signature)].join('.'));
-  }
-
-  #image(text: string): string {
-    const before = BEFORE_IMAGE.exec(text)?.[1];
-    if (before === undefined) return this.#open(text);
-    return this.#userInfo(before) + text.slice(before.length);
-  }
-
-  #userInfo(text: string): string {
-    const at = text.indexOf(':');
-    return at < 0 ? this.standIn(text) : `${this.standIn(text.slice(0, at))}:${this.standIn(text.slice(at + 1))}`;
-  }
-
-  #path(text: string): string {
-    const at = text.indexOf('?');
-    if (at < 0) return this.#open(text);
-    return text.slice(0, at + 1) + this.#query(text.slice(at + 1));
-  }
-
-  #query(text: string): string {
-    return text.replace(/([^&=#]*)(=?)([^&#]*)/g, (_, name: string, is: string, value: string) =>
-      is === '' ? this.#queryValue(name) : name + is + this.#queryValue(value),
-    );
-  }
-
-  /** It may be written another way in what programs say of it. */
-  #queryValue(text: string): string {
-    if (text === '') return '';
-    const made = this.standIn(text);
-    try {
-      const decoded = decodeURIComponent(text);
-      if (decoded !== text) this.standIn(decoded);
-    } catch {
-      // A `%` of its own.
-    }
-    return made;
-  }
-
-  #url(url: string): string {
-    const from = url.indexOf('://') + 3;
-    const rest = url.slice(from);
-    const hostEnd = /[/?#]/.exec(rest)?.index ?? rest.length;
-    // A password may have any of these in it.
-    const at = rest.lastIndexOf('@', /^[^/?#]*@/.test(rest) ? hostEnd : 0);
-    const user = at < 0 ? '' : `${this.#userInfo(rest.slice(0, at))}@`;
-    return url.slice(0, from) + user + this.#path(rest.slice(at + 1));
   }
 
   #devices(text: string): string {

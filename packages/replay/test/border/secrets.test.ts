@@ -1,11 +1,12 @@
 /** Stand-ins for secrets in a recording of inputs. */
 import { createHash } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
 import { OWN_ENDS } from '@actorlet/kubelet/machines/pod/runtime/ownEnds.ts';
 import type { RuntimeContainer } from '@actorlet/kubelet/machines/pod/runtime/seen.ts';
 import { chooseTerminationMessage, headBytes } from '@actorlet/kubelet/machines/pod/runtime/terminationMessage.ts';
 import { describe, expect, it } from 'vitest';
 import { seeded } from '../../src/border.ts';
-import type { Door } from '../../src/secrets/doors.ts';
+import { type Door, READ_QUERIES } from '../../src/secrets/doors.ts';
 import { Secrets } from '../../src/secrets/secrets.ts';
 import { revive } from '../../src/values.ts';
 import { planted } from './planted.ts';
@@ -183,6 +184,37 @@ describe('a stand-in', () => {
     expect(made).toHaveLength(url.length);
     expect(made).not.toMatch(/secret|\bme:/);
     for (const part of stays) expect(made).toContain(part);
+  });
+
+  it.each([
+    ['//me:secret@host/x?t=secret', '@host/x?t='],
+    ['/x?t=secret', '/x?t='],
+    ['http://me:secret@host/', 'http://', '@host/'],
+  ])('of a part of a URL hides the same: %s', (url, ...stays) => {
+    const made = secrets().text(url, by('link'));
+    expect(made).toHaveLength(url.length);
+    expect(made).not.toMatch(/secret|\bme:/);
+    for (const part of stays) expect(made).toContain(part);
+  });
+
+  it('of options of a mount hides who asks, and is known in a list and in one text', () => {
+    const s = secrets();
+    const made = s.text('password=abc', by('option'));
+    expect(made).toMatch(/^password=(?!abc)[a-z]{3}$/);
+    expect(s.text('hard,user=me,password=abc,nfsvers=4.2', by('option'))).toBe(`hard,user=${s.standIn('me')},${made},nfsvers=4.2`);
+    expect(s.text('nfsvers=4.2', by('option'))).toBe('nfsvers=4.2');
+  });
+
+  it('is not made of what the tree reads of a query, and is of all else', () => {
+    const read = globSync('src/{actors/edge,machines/edge,machines/shown}/**/*.ts').flatMap((file) => {
+      const text = readFileSync(file, 'utf8');
+      return [...text.matchAll(/\bquery\.(?:get|has|getAll)\('(\w+)'\)/g)].map(([, name = '']) => name);
+    });
+    expect(read.length).toBeGreaterThan(20);
+    expect(read.filter((name) => !READ_QUERIES.has(name) && name !== 'cmd' && name !== 'command')).toEqual([]);
+    const query = new URLSearchParams();
+    const door = (key: string) => secrets().door(key, query, by('open', 'query'));
+    expect(['tailLines', 'sig', 'access_token', 'cmd'].map(door)).toEqual(['open', 'secret', 'secret', 'words']);
   });
 
   it('of an image hides what stands before it, and no digest', () => {

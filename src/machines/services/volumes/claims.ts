@@ -135,7 +135,9 @@ function volumeBehind(pv: unknown, of: VolumeUse & { volume: PathName; migrated:
   const kind = PERSISTENT_KINDS.find(({ field }) => isRecord(spec[field]));
   const mountOptions = mountOptionsOf(pv, spec);
   if (kind?.mountOptions !== true && mountOptions.length > 0) {
-    return refused(`mount options of PV ${volume} are not honoured by this node: ${mountOptions.join(',')}`);
+    // A value may be a password.
+    const names = mountOptions.map((option) => option.split('=', 1)[0]);
+    return refused(`mount options of PV ${volume} are not honoured by this node: ${names.join(',')}`);
   }
   if (kind === undefined) {
     const kinds = PERSISTENT_KINDS.map(({ named }) => named).join(' nor ');

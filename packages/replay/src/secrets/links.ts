@@ -1,0 +1,95 @@
+/** Texts of which a part is secret by its place: URLs with a user or a query, images, options of mounts. */
+
+export interface LinksOptions {
+  standIn(text: string): string;
+  /** Of a text with nothing secret in it by its place. */
+  open(text: string): string;
+  learn(text: string, made: string): string;
+}
+
+const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>\\]+/gi;
+/** What stands before the last `@`, unless a digest follows that. */
+const BEFORE_IMAGE = /^(.+)@(?!(?:sha256|sha512):)/s;
+/** An option of a mount that says who asks. */
+const SECRET_OPTION = /((?:^|,)\s*[\w.-]*(?:pass|secret|token|cred|key|user)[\w.-]*=)([^,]+)/gi;
+const SECRET_OPTION_IN = new RegExp(SECRET_OPTION.source, 'i');
+
+export function hasUser(image: string): boolean {
+  return BEFORE_IMAGE.test(image);
+}
+export function hasSecretOption(text: string): boolean {
+  return SECRET_OPTION_IN.test(text);
+}
+export function hasSecretUrl(text: string): boolean {
+  return text.includes('://') && (text.match(URLS) ?? []).some((url) => /[?@]/.test(url));
+}
+
+export class Links {
+  readonly #o: LinksOptions;
+
+  constructor(o: LinksOptions) {
+    this.#o = o;
+  }
+
+  image(text: string): string {
+    const before = BEFORE_IMAGE.exec(text)?.[1];
+    if (before === undefined) return this.#o.open(text);
+    return this.#userInfo(before) + text.slice(before.length);
+  }
+
+  path(text: string): string {
+    const at = text.indexOf('?');
+    if (at < 0) return this.#o.open(text);
+    return text.slice(0, at + 1) + this.#query(text.slice(at + 1));
+  }
+
+  /** It may begin with its path, or with its host. */
+  link(text: string): string {
+    if (text.startsWith('//')) return this.#url(`:${text}`).slice(1);
+    return text.includes('://') ? this.#o.open(text) : this.path(text);
+  }
+
+  /** Also several, as one text. */
+  options(text: string): string {
+    const made = text.replace(SECRET_OPTION, (_, name: string, value: string) => name + this.#o.standIn(value));
+    return made === text ? this.#o.open(text) : this.#o.learn(text, made);
+  }
+
+  urls(text: string): string {
+    return text.replace(URLS, (url) => this.#url(url));
+  }
+
+  #url(url: string): string {
+    const from = url.indexOf('://') + 3;
+    const rest = url.slice(from);
+    const hostEnd = /[/?#]/.exec(rest)?.index ?? rest.length;
+    // A password may have any of these in it.
+    const at = rest.lastIndexOf('@', /^[^/?#]*@/.test(rest) ? hostEnd : 0);
+    const user = at < 0 ? '' : `${this.#userInfo(rest.slice(0, at))}@`;
+    return url.slice(0, from) + user + this.path(rest.slice(at + 1));
+  }
+
+  #userInfo(text: string): string {
+    const at = text.indexOf(':');
+    return at < 0 ? this.#o.standIn(text) : `${this.#o.standIn(text.slice(0, at))}:${this.#o.standIn(text.slice(at + 1))}`;
+  }
+
+  #query(text: string): string {
+    return text.replace(/([^&=#]*)(=?)([^&#]*)/g, (_, name: string, is: string, value: string) =>
+      is === '' ? this.#queryValue(name) : name + is + this.#queryValue(value),
+    );
+  }
+
+  /** It may be written another way in what programs say of it. */
+  #queryValue(text: string): string {
+    if (text === '') return '';
+    const made = this.#o.standIn(text);
+    try {
+      const decoded = decodeURIComponent(text);
+      if (decoded !== text) this.#o.standIn(decoded);
+    } catch {
+      // A `%` of its own.
+    }
+    return made;
+  }
+}
