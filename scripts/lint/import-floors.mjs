@@ -51,13 +51,11 @@ export const DOORS = [
   'machines/api/podWriterDecide.ts -> machines/pods/status/manager.ts',
   'machines/api/statusPatch.ts -> machines/pods/status/conditions.ts',
   'machines/pods/admission/judge.ts -> machines/reclaim/eviction/admission.ts',
-  'machines/pods/status/generate.ts -> machines/pods/workers/podActions.ts',
   'machines/pods/status/statusMachine.ts -> machines/api/podWriterDecide.ts',
   'machines/pods/workers/decide.ts -> machines/pods/status/generate.ts',
   'machines/pods/workers/decide.ts -> machines/services/probes/state.ts',
   'machines/pods/workers/regions/plan.ts -> machines/pods/status/generate.ts',
   'machines/pods/workers/regions/plan.ts -> machines/pods/status/manager.ts',
   'machines/pods/workers/regions/plan.ts -> machines/services/probes/state.ts',
-  'machines/pods/workers/syncing.ts -> machines/pods/status/generate.ts',
   'machines/services/volumes/payload.ts -> machines/pods/workers/config/env.ts',
 ];

@@ -4,7 +4,7 @@ import type { ProbeResult } from '../../../src/machines/pod/probes/probes.ts';
 import { hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
 import type { PodActions, RuntimeContainer } from '../../../src/machines/pod/runtime/seen.ts';
 import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';
-import { computePodActions } from '../../../src/machines/pods/workers/podActions.ts';
+import { computePodActions } from '../../../src/machines/pods/workers/actions/podActions.ts';
 import { box, container, observed, pod, rc, sidecar } from './fixtures.ts';
 
 const IDLE: Partial<PodActions> = {

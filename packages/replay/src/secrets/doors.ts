@@ -2,7 +2,7 @@
  * The doors through which secrets come into a node and leave it, by position: keys of objects, functions of ports, paths of
  * files. What stands there is secret whatever its text, its length or its encoding.
  */
-import { isOwnEnd } from '@actorlet/kubelet/machines/pod/runtime/ownEnds.ts';
+import { isOwnEnd } from '@actorlet/kubelet/machines/pod/ends/ownEnds.ts';
 import { isStartBrokenOff } from '@actorlet/kubelet/machines/pod/runtime/runtimeStatus.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { documentOf } from './encodings.ts';

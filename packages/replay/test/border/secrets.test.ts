@@ -1,7 +1,7 @@
 /** Stand-ins for secrets in a recording of inputs. */
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
-import { OWN_ENDS } from '@actorlet/kubelet/machines/pod/runtime/ownEnds.ts';
+import { OWN_ENDS } from '@actorlet/kubelet/machines/pod/ends/ownEnds.ts';
 import type { RuntimeContainer } from '@actorlet/kubelet/machines/pod/runtime/seen.ts';
 import { chooseTerminationMessage, headBytes } from '@actorlet/kubelet/machines/pod/runtime/terminationMessage.ts';
 import { describe, expect, it } from 'vitest';

@@ -67,7 +67,7 @@ export const ALLOCATION_MUTANTS: readonly Mutant[] = [
   {
     id: 'a pod as a whole is said to have what it had first',
     file: 'src/machines/pods/status/generate.ts',
-    find: 'return resizing === undefined || old.resources === undefined ? shown',
-    replace: 'return old.resources === undefined ? shown',
+    find: 'const isUnchanged = input.resizing === undefined || ',
+    replace: 'const isUnchanged = ',
   },
 ];

@@ -40,8 +40,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a crashed container is not started again',
-    file: 'src/machines/pods/workers/podActions.ts',
-    find: '      actions.containersToStart.push(container.name);\n      // It may be running',
+    file: 'src/machines/pods/workers/actions/podActions.ts',
+    find: '      actions.containersToStart.push(name);\n      // It may be running',
     replace: '      // It may be running',
   },
   {
@@ -58,15 +58,15 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'the definition of a running container is never compared',
-    file: 'src/machines/pods/workers/podActions.ts',
-    find: "if (!matchesHash(container, newest.hash)) return { what: 'definition changed', reason: 'definitionChanged', restart: true };",
+    file: 'src/machines/pods/workers/actions/podActions.ts',
+    find: "if (!matchesHash(container, newest.hash)) return because('definition changed', 'definitionChanged', true);",
     replace: '',
   },
   {
     id: 'the definition of a running container always differs',
-    file: 'src/machines/pods/workers/podActions.ts',
-    find: "if (!matchesHash(container, newest.hash)) return { what: 'definition changed'",
-    replace: "if (matchesHash(container, newest.hash)) return { what: 'definition changed'",
+    file: 'src/machines/pods/workers/actions/podActions.ts',
+    find: "if (!matchesHash(container, newest.hash)) return because('definition changed'",
+    replace: "if (matchesHash(container, newest.hash)) return because('definition changed'",
   },
   {
     id: 'a hint never makes its pod look',
@@ -359,7 +359,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a pod as a whole has what its containers ask for',
-    file: 'src/machines/pod/resources/resources.ts',
+    file: 'src/machines/pod/resources/podLevel.ts',
     find: 'return podLevel(pod, kind, resource) ?? containersTotal(pod, kind, resource);',
     replace: 'return containersTotal(pod, kind, resource);',
   },

@@ -3,8 +3,9 @@ import type { KubeletConfiguration } from '../../config/config.ts';
 import { HUGE_PAGES_PREFIX } from '../../kube/names.ts';
 import { parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
+import { heldInAll, podTotal, withOverhead } from '../../pod/resources/podLevel.ts';
 import { type QosClass, qosClass } from '../../pod/resources/qos.ts';
-import { cpuQuotaUs, cpuShares, heldInAll, podTotal, withOverhead } from '../../pod/resources/resources.ts';
+import { cpuQuotaUs, cpuShares } from '../../pod/resources/resources.ts';
 import { wantsExclusive } from '../cpus/policy.ts';
 import type { Tier } from './names.ts';
 

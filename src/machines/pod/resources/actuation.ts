@@ -1,32 +1,29 @@
 /** From what was granted to what is in force: which containers are told, in which order, and which start anew. Pure. */
 
-import { own } from '../../data/own.ts';
 import type { Container, ResourceRequirements } from '../../kube/podTable.ts';
-import { quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
-import type { Pod, Quantity } from '../../kube/types.ts';
-import { CRI_ANNOTATIONS, type LinuxContainerResources } from '../../wire/cri.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { LinuxContainerResources } from '../../wire/cri.ts';
 import { isOfApi } from '../phase.ts';
 import { firstStatus } from '../runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer } from '../runtime/seen.ts';
 import {
   type Amounts,
+  amountIn,
   amountsOf,
+  limitOf,
+  NONE,
   RESIZABLE,
   type Resizable,
-  readAmounts,
   resizableContainers,
   sameAmounts,
   taking,
   WHOLE_POD,
-  withAmounts,
 } from './amounts.ts';
-import { type MemoryControlFacts, memoryControls } from './memoryControl.ts';
-import { effectiveLimit } from './podLevel.ts';
+import { changedControls, type MemoryControlFacts } from './memoryControl.ts';
+import { effectiveAmounts } from './podLevel.ts';
 import { qosClass } from './qos.ts';
-import { containerResources, cpuQuotaUs, cpuShares, type ResourceFacts } from './resources.ts';
-
-/** What this worker has changed, by id of the container; {@link WHOLE_POD}: of the pod as a whole. */
-export type InForce = ReadonlyMap<string, Amounts>;
+import { asReported, givenAmounts, type InForce, isReported, knownAmounts, saidOf } from './reported.ts';
+import { containerResources, type ResourceFacts } from './resources.ts';
 
 /** One thing to tell the runtime about one container; or to write into the cgroup of the pod. */
 export interface ResizeStep {
@@ -55,16 +52,6 @@ export function inProgress({ restart, steps }: Pick<ResizePlan, 'restart' | 'ste
   return restart.size + steps.length > 0;
 }
 
-/** What it was made with, or was given since by this worker. Null: it is not written down. */
-function givenAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
-  return inForce.get(from.id) ?? readAmounts(from.annotations[CRI_ANNOTATIONS.resources]);
-}
-/** With what an earlier node agent gave it since, where the runtime says so. */
-function knownAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
-  const given = givenAmounts(from, inForce);
-  return given === null || inForce.has(from.id) ? given : asReported(given, from);
-}
-
 export interface ResizePlanInput {
   /** With what was granted. */
   pod: Pod;
@@ -75,72 +62,82 @@ export interface ResizePlanInput {
   said?: ResourceRequirements | undefined;
 }
 
+/** `grows`: for the order of the steps. */
+type Planned = ResizeStep & { grows: boolean };
+
 /** Pods of the API only: a static pod that changes is another pod, or keeps what it runs with until it starts anew. */
-export function planResize({ pod, status, inForce, facts, said }: ResizePlanInput): ResizePlan {
+export function planResize(input: ResizePlanInput): ResizePlan {
+  const { pod, status, inForce, said } = input;
+  if (!isOfApi(pod)) return { restart: new Set(), steps: [], inForce };
+  const whole = wholeSteps(pod, inForce.get(WHOLE_POD) ?? (said === undefined ? null : saidOf(said, amountsOf(pod.spec))));
   const restart = new Set<string>();
-  const steps: (ResizeStep & { grows: boolean })[] = [];
+  const steps: Planned[] = [...whole];
   const noted = new Map<string, Amounts>();
-  const whole = isOfApi(pod)
-    ? wholeSteps(pod, inForce.get(WHOLE_POD) ?? (said === undefined ? null : saidOf(said, amountsOf(pod.spec))))
-    : [];
-  const containers = isOfApi(pod) ? resizableContainers(pod) : [];
-  for (const container of containers) {
+  for (const container of resizableContainers(pod)) {
     const from = firstStatus(status, container.name);
     if (from?.state !== 'running') continue;
-    const to = effectiveAmounts(pod, container);
-    const written = givenAmounts(from, inForce);
-    // Not written of a BestEffort pod either, which stays one.
-    if (written === null && qosClass(pod) === 'BestEffort') continue;
-    // Another node agent made it: it has what is granted at first sight, and a later change is compared with that.
-    const given = written ?? to;
-    const was = inForce.has(from.id) ? given : asReported(given, from);
-    const startsAnew = (r: Resizable): boolean => policyOf(container, r) === 'RestartContainer';
-    // Not for what the runtime says: it may not be exact, and an earlier node agent would have started it anew.
-    if (RESIZABLE.some((r) => startsAnew(r) && !sameAmounts(given, to, r))) {
-      restart.add(container.name);
-      continue;
-    }
-    if (written === null)
-      noted.set(
-        from.id,
-        RESIZABLE.reduce((known, r) => (startsAnew(r) ? taking(known, to, r) : known), was),
-      );
-    const changed = RESIZABLE.filter((r) => !startsAnew(r) && !(sameAmounts(given, to, r) && sameAmounts(was, to, r)));
-    const wanted = containerResources(pod, container, facts);
-    for (const resource of changed) {
-      const [before, after] = [limitOf(was, resource), limitOf(to, resource)];
-      const controls = resource === 'memory' ? changedControls(pod, container, was, facts) : null;
-      // Not for what this worker has set since: what the runtime said may be older than that.
-      const reported = !inForce.has(from.id) && isReported(from, wanted, resource);
-      const isThere = (resource === 'memory' && before === after) || reported;
-      if (sameAmounts(was, to, resource) || (isThere && controls === null)) {
-        noted.set(from.id, taking(noted.get(from.id) ?? was, to, resource));
-        continue;
-      }
-      steps.push({
-        containerId: from.id,
-        name: container.name,
-        resource,
-        to,
-        // None is not a number that a runtime can be told.
-        linux: resource === 'cpu' ? cpuOf(wanted) : { ...(isThere && after === NONE ? {} : { memoryLimitInBytes: after }), ...controls },
-        lowersTo: resource === 'memory' && after < before ? after : null,
-        grows: before === after ? amount(to.requests[resource], resource) > amount(was.requests[resource], resource) : after > before,
-      });
-    }
+    const change = changeOf(input, container, from);
+    if (change.restart) restart.add(container.name);
+    if (change.noted !== null) noted.set(from.id, change.noted);
+    steps.push(...change.steps);
   }
-  const order = [...steps, ...whole].sort((a, b) => rank(a) - rank(b));
+  steps.sort((a, b) => rank(a) - rank(b));
   const [first] = whole;
   if (first !== undefined && !inForce.has(WHOLE_POD)) noted.set(WHOLE_POD, first.was);
   return {
     restart,
-    steps: order.map(({ containerId, name, resource, to, linux, lowersTo }) => ({ containerId, name, resource, to, linux, lowersTo })),
+    steps: steps.map(({ containerId, name, resource, to, linux, lowersTo }) => ({ containerId, name, resource, to, linux, lowersTo })),
     inForce: noted.size === 0 ? inForce : new Map([...inForce, ...noted]),
   };
 }
 
+/** What becomes of a running container. `noted`: see {@link ResizePlan.inForce}; null: nothing new. */
+interface Change {
+  restart: boolean;
+  steps: readonly Planned[];
+  noted: Amounts | null;
+}
+const NO_CHANGE: Change = { restart: false, steps: [], noted: null };
+
+function changeOf({ pod, inForce, facts }: ResizePlanInput, container: Container, from: RuntimeContainer): Change {
+  const written = givenAmounts(from, inForce);
+  // Not written of a BestEffort pod either, which stays one.
+  if (written === null && qosClass(pod) === 'BestEffort') return NO_CHANGE;
+  const to = effectiveAmounts(pod, container);
+  // Another node agent made it: it has what is granted at first sight, and a later change is compared with that.
+  const given = written ?? to;
+  const isOurs = inForce.has(from.id);
+  const was = isOurs ? given : asReported(given, from);
+  const startsAnew = (r: Resizable): boolean => policyOf(container, r) === 'RestartContainer';
+  // Not for what the runtime says: it may not be exact, and an earlier node agent would have started it anew.
+  if (RESIZABLE.some((r) => startsAnew(r) && !sameAmounts(given, to, r))) return { ...NO_CHANGE, restart: true };
+  const changed = RESIZABLE.filter((r) => !startsAnew(r) && !(sameAmounts(given, to, r) && sameAmounts(was, to, r)));
+  let noted = written === null ? RESIZABLE.reduce((known, r) => (startsAnew(r) ? taking(known, to, r) : known), was) : null;
+  if (changed.length === 0) return { ...NO_CHANGE, noted };
+  const wanted = containerResources(pod, container, facts);
+  const steps: Planned[] = [];
+  for (const resource of changed) {
+    const controls = resource === 'memory' ? changedControls(pod, { container, was }, facts) : null;
+    // Not for what this worker has set since: what the runtime said may be older than that.
+    const reported = !isOurs && isReported(from, wanted, resource);
+    const [before, after] = [limitOf(was, resource), limitOf(to, resource)];
+    const isThere = (resource === 'memory' && before === after) || reported;
+    if (sameAmounts(was, to, resource) || (isThere && controls === null)) {
+      noted = taking(noted ?? was, to, resource);
+      continue;
+    }
+    const grows =
+      before === after ? amountIn(to.requests[resource], resource) > amountIn(was.requests[resource], resource) : after > before;
+    // None is not a number that a runtime can be told.
+    const linux = resource === 'cpu' ? cpuOf(wanted) : { ...(isThere && after === NONE ? {} : { memoryLimitInBytes: after }), ...controls };
+    const lowersTo = resource === 'memory' && after < before ? after : null;
+    steps.push({ containerId: from.id, name: container.name, resource, to, linux, lowersTo, grows });
+  }
+  return { restart: false, steps, noted };
+}
+
 /** The pod as a whole, after its containers: what it grows by, its cgroup has since the first step. `was` null: nobody knows. */
-function wholeSteps(pod: Pod, was: Amounts | null): (ResizeStep & { grows: boolean; was: Amounts })[] {
+function wholeSteps(pod: Pod, was: Amounts | null): (Planned & { was: Amounts })[] {
   const to = amountsOf(pod.spec);
   if (was === null) return [];
   return RESIZABLE.filter((r) => !sameAmounts(was, to, r)).map((resource) => {
@@ -148,23 +145,6 @@ function wholeSteps(pod: Pod, was: Amounts | null): (ResizeStep & { grows: boole
     const lowersTo = resource === 'memory' && after < before ? after : null;
     return { ...{ containerId: WHOLE_POD, name: WHOLE_POD, resource, to, was, lowersTo }, linux: {}, grows: true };
   });
-}
-/** Of what a status says, that which the pod asks for as a whole. */
-export function saidOf(said: ResourceRequirements, asked: Amounts): Amounts {
-  const kind = (of: 'requests' | 'limits') =>
-    Object.fromEntries(RESIZABLE.flatMap((r) => (asked[of][r] === undefined || said[of]?.[r] === undefined ? [] : [[r, said[of][r]]])));
-  return { requests: kind('requests'), limits: kind('limits') };
-}
-/** What a container is made with: where it has no limit of its own, that of its pod. */
-export function effectiveAmounts(pod: Pod, container: Container): Amounts {
-  const { requests } = amountsOf(container);
-  const limits = Object.fromEntries(
-    RESIZABLE.flatMap((r) => {
-      const limit = effectiveLimit(pod, container, r);
-      return limit === undefined ? [] : [[r, limit]];
-    }),
-  );
-  return { requests, limits };
 }
 
 /** With what a step has set. `from` undefined: of the pod as a whole. */
@@ -179,30 +159,8 @@ export function ofPresent(inForce: InForce, status: PodRuntimeStatus): InForce {
   return new Map([...inForce].filter(([id]) => there.has(id)));
 }
 
-const NONE = Number.POSITIVE_INFINITY;
-/** Files of a cgroup that a container may have lost with a change, and what frees it. */
-const FREE: Readonly<Record<string, string>> = { 'memory.high': 'max', 'memory.min': '0', 'memory.low': '0' };
-
 function rank({ containerId, resource, grows }: { containerId: string; resource: Resizable; grows: boolean }): number {
   return (resource === 'memory' ? 0 : 3) + (containerId === WHOLE_POD ? 2 : Number(grows));
-}
-function amount(quantity: Quantity | undefined, resource: Resizable): number {
-  return resource === 'cpu' ? quantityToMilli(quantity) : quantityToInteger(quantity);
-}
-/** None is more than any. */
-function limitOf({ limits }: Amounts, resource: Resizable): number {
-  return amount(limits[resource], resource) || NONE;
-}
-/** Swap, floor and throttle, where these differ from what was; null: all of them are as they were. */
-function changedControls(pod: Pod, container: Container, was: Amounts, facts: MemoryControlFacts): LinuxContainerResources | null {
-  const before = memoryControls(pod, withAmounts(container, was), facts);
-  const after = memoryControls(pod, container, facts);
-  const unified = { ...after.unified };
-  // What is not named stays as it is, so what holds no more has to be taken back by name.
-  for (const [file, free] of Object.entries(FREE)) if (before.unified?.[file] !== undefined) unified[file] ??= free;
-  const files = Object.keys({ ...before.unified, ...unified });
-  const same = before.memorySwapLimitInBytes === after.memorySwapLimitInBytes && files.every((f) => before.unified?.[f] === unified[f]);
-  return same ? null : { ...after, ...(files.length === 0 ? {} : { unified }) };
 }
 function cpuOf({ cpuShares: shares, cpuPeriod, cpuQuota }: LinuxContainerResources): LinuxContainerResources {
   return {
@@ -213,45 +171,4 @@ function cpuOf({ cpuShares: shares, cpuPeriod, cpuQuota }: LinuxContainerResourc
 }
 function policyOf(container: Container, resource: Resizable): string {
   return container.resizePolicy?.find((p) => p.resourceName === resource)?.restartPolicy ?? 'NotRequired';
-}
-
-/** The runtime says itself that this is in force: an earlier node agent had it set. */
-function isReported({ resources }: RuntimeContainer, wanted: LinuxContainerResources, resource: Resizable): boolean {
-  if (resources === undefined) return false;
-  if (resource === 'memory') return wanted.memoryLimitInBytes !== undefined && resources.memoryLimitInBytes === wanted.memoryLimitInBytes;
-  return resources.cpuShares === wanted.cpuShares && (resources.cpuQuota ?? 0) === (Number(wanted.cpuQuota ?? 0) || 0);
-}
-
-const SHARES_MIN = 2;
-const SHARES_PER_CPU = 1024;
-
-/**
- * `resources` of a running container's status: what is in force, in the words in which it was asked for; where the runtime
- * says otherwise, the runtime's numbers (the conversions of resources and volumes 1.3, backwards).
- */
-export function actualResources(container: Container, from: RuntimeContainer, inForce: InForce): ResourceRequirements {
-  const given = givenAmounts(from, inForce);
-  const actual = withOwnLimits(container, asReported(given ?? amountsOf(container), from));
-  return sameAmounts(actual, amountsOf(container)) ? (container.resources ?? {}) : (withAmounts(container, actual).resources ?? {});
-}
-/** A limit that is its pod's is shown of the pod. */
-function withOwnLimits({ resources }: Container, { requests, limits }: Amounts): Amounts {
-  return { requests, limits: Object.fromEntries(Object.entries(limits).filter(([r]) => own(resources?.limits, r) !== undefined)) };
-}
-
-/** With the runtime's numbers where it says otherwise. */
-function asReported({ requests, limits }: Amounts, { resources: said }: RuntimeContainer): Amounts {
-  if (said === undefined) return { requests, limits };
-  const actual: { requests: Record<string, Quantity>; limits: Record<string, Quantity> } = {
-    requests: { ...requests },
-    limits: { ...limits },
-  };
-  const { cpuShares: shares = 0, cpuQuota: quota = 0, cpuPeriod: period = 0, memoryLimitInBytes: bytes = 0 } = said;
-  const milliLimit = quantityToMilli(limits.cpu);
-  if (quota > 0 && period > 0 && cpuQuotaUs(milliLimit, period) !== quota) actual.limits.cpu = `${Math.round((quota * 1000) / period)}m`;
-  if (bytes > 0 && quantityToInteger(limits.memory) !== bytes) actual.limits.memory = String(bytes);
-  const milliRequest = quantityToMilli(requests.cpu ?? limits.cpu);
-  if (shares > SHARES_MIN && cpuShares(milliRequest) !== shares && requests.cpu !== undefined)
-    actual.requests.cpu = `${Math.ceil((shares * 1000) / SHARES_PER_CPU)}m`;
-  return actual;
 }

@@ -1,6 +1,6 @@
 /** The part of a container's resources that can change while it runs: requests and limits of cpu and memory. */
 import type { Container } from '../../kube/podTable.ts';
-import { compareQuantity, parseQuantity } from '../../kube/quantity.ts';
+import { compareQuantity, parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
 
 export const RESIZABLE = ['cpu', 'memory'] as const;
@@ -47,6 +47,16 @@ export function sameAmounts(a: Amounts, b: Amounts, only?: Resizable): boolean {
 export function taking(base: Amounts, of: Amounts, resource: Resizable): Amounts {
   const one = (kind: (typeof KINDS)[number]): Some => some({ ...base[kind], [resource]: of[kind][resource] });
   return { requests: one('requests'), limits: one('limits') };
+}
+
+export const NONE = Number.POSITIVE_INFINITY;
+/** Milli-CPUs or bytes. */
+export function amountIn(quantity: Quantity | undefined, resource: Resizable): number {
+  return resource === 'cpu' ? quantityToMilli(quantity) : quantityToInteger(quantity);
+}
+/** None is more than any. */
+export function limitOf({ limits }: Amounts, resource: Resizable): number {
+  return amountIn(limits[resource], resource) || NONE;
 }
 
 /** As it is written on a container when it is made, so that a later node agent knows what is in force. */

@@ -4,7 +4,7 @@ import { own } from '../../data/own.ts';
 import { isExtendedResource } from '../../kube/names.ts';
 import { addQuantities, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
-import { podTotal } from './resources.ts';
+import { podTotal } from './podLevel.ts';
 
 /** Amounts as the reference says them: cpu in thousandths, bytes, pods. */
 export interface Shortage {

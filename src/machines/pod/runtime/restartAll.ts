@@ -5,7 +5,7 @@
 
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerState, Pod, PodStatus } from '../../kube/types.ts';
-import { OWN_ENDS } from './ownEnds.ts';
+import { OWN_ENDS } from '../ends/ownEnds.ts';
 import { firstStatus } from './runtimeStatus.ts';
 import type { PodRuntimeStatus, ResetGroup, RuntimeContainer } from './seen.ts';
 import { matchingRule } from './shouldRestart.ts';

@@ -1,6 +1,6 @@
 /** From CRI answers to the runtime status of one pod: newest first, whatever order the runtime listed in. */
 
-import type { ContainerStatus } from '../../kube/types.ts';
+import type { ContainerStatus, Pod } from '../../kube/types.ts';
 import { CRI_ANNOTATIONS, CRI_LABELS, type CriContainerStatus, type Nanos, type PodSandboxStatus } from '../../wire/cri.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from './seen.ts';
 import { apiSignal } from './stopSignal.ts';
@@ -237,12 +237,28 @@ export function markReplaced(status: PodRuntimeStatus, replaced: ReplacedInstanc
   return { ...status, containers: status.containers.map((c) => (replaced.has(c.id) ? { ...c, replaced: true } : c)) };
 }
 
-/** Names of containers whose newest instance was stopped to be replaced, and has no successor yet. */
-export function beingReplaced({ containers }: PodRuntimeStatus): ReadonlySet<string> {
-  const newest = new Map(containers.toReversed().map((c) => [c.name, c]));
-  return new Set([...newest.values()].filter((c) => c.state === 'exited' && c.replaced === true).map((c) => c.name));
-}
-
 function newestExited(status: PodRuntimeStatus, name: string): RuntimeContainer | undefined {
   return status.containers.find((c) => c.name === name && c.state === 'exited');
+}
+
+export interface SandboxCheck {
+  /** A new sandbox is needed. */
+  changed: boolean;
+  attempt: number;
+  /** '' when there is none, or the pod moved to or from the host's network. */
+  sandboxId: string;
+}
+
+/** Whether the pod's newest sandbox can be used. Sandboxes are newest first. */
+export function checkSandbox(pod: Pod, status: PodRuntimeStatus): SandboxCheck {
+  const newest = status.sandboxes[0];
+  if (newest === undefined) return { changed: true, attempt: 0, sandboxId: '' };
+  // The newest need not have the highest number: a call that a crash cut off may make one after its successor, and clocks go back.
+  const attempt = 1 + status.sandboxes.reduce((highest, s) => Math.max(highest, s.attempt), 0);
+  const replaced = { changed: true, attempt, sandboxId: newest.id };
+  const hostNetwork = pod.spec.hostNetwork === true;
+  if (status.sandboxes.filter((s) => s.ready).length > 1 || !newest.ready) return replaced;
+  if (newest.hostNetwork !== hostNetwork) return { ...replaced, sandboxId: '' };
+  if (!hostNetwork && newest.ips.length === 0) return replaced;
+  return { changed: false, attempt: newest.attempt, sandboxId: newest.id };
 }

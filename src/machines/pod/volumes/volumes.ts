@@ -8,7 +8,7 @@ import type { PullPolicy } from '../../kube/words.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
 import { trimEndOf } from '../../text/trim.ts';
-import { heldLimit } from '../resources/resources.ts';
+import { heldLimit } from '../resources/podLevel.ts';
 import { INLINE_KINDS, kindOf, kindOfPlugin, type VolumeSource } from './kinds.ts';
 import { containersWithMounts, deviceVolumes, mountedVolumes, usedVolumes } from './mounting.ts';
 import { pluginName, type VolumeRef, volumeRef } from './volumePaths.ts';

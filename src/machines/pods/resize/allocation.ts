@@ -7,7 +7,6 @@ import { own } from '../../data/own.ts';
 import type { Container, ResourceRequirements } from '../../kube/podTable.ts';
 import { quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, PodStatus, ResizePending } from '../../kube/types.ts';
-import { saidOf } from '../../pod/resources/actuation.ts';
 import {
   type Amounts,
   amountsFrom,
@@ -22,6 +21,7 @@ import {
   withAmounts,
 } from '../../pod/resources/amounts.ts';
 import { askedClass, qosClass } from '../../pod/resources/qos.ts';
+import { saidOf } from '../../pod/resources/reported.ts';
 import { type RequestOf, requestOf, shortages } from '../../pod/resources/requests.ts';
 import { isRecord } from '../../shape/conform.ts';
 import { partOf } from '../../shape/lenient.ts';

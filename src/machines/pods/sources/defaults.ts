@@ -5,8 +5,7 @@ import type { Container, LifecycleHandler, Probe } from '../../kube/podTable.ts'
 import { defaultPullPolicy } from '../../kube/pullPolicy.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
 import { VOLUME_SOURCES } from '../../kube/volumeTable.ts';
-import { isPodLevel } from '../../pod/resources/podLevel.ts';
-import { containersTotal } from '../../pod/resources/resources.ts';
+import { containersTotal, isPodLevel } from '../../pod/resources/podLevel.ts';
 import { ASSUMED_FIELD, kindOfField } from '../../pod/volumes/kinds.ts';
 import { isRecord } from '../../shape/conform.ts';
 

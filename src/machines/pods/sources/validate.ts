@@ -26,8 +26,7 @@ import {
   TOLERATION_OPERATORS,
 } from '../../kube/words.ts';
 import { beyondBounds } from '../../pod/bounds.ts';
-import { isPodLevel } from '../../pod/resources/podLevel.ts';
-import { containersTotal } from '../../pod/resources/resources.ts';
+import { containersTotal, isPodLevel } from '../../pod/resources/podLevel.ts';
 import { isScratch, kindOfField } from '../../pod/volumes/kinds.ts';
 import { isRecord } from '../../shape/conform.ts';
 import { ErrorList, quoted } from '../../text/errorList.ts';

@@ -23,6 +23,17 @@ export function isOwnedCondition(type: string): boolean {
   return OWNED.has(type);
 }
 
+/** Conditions of other writers as the API last showed them. That this node ends the pod stays once it was said. */
+export function foreignConditions(pod: Pod, old: PodStatus, disruption: string | undefined): PodCondition[] {
+  const shown = (pod.status.conditions ?? []).filter((c) => !isOwnedCondition(c.type));
+  const target: PodCondition | undefined =
+    disruption !== undefined
+      ? { type: 'DisruptionTarget', status: 'True', reason: ENDED_HERE, message: disruption }
+      : old.conditions?.find((c) => c.type === 'DisruptionTarget' && c.reason === ENDED_HERE);
+  return target === undefined ? shown : [...shown.filter((c) => c.type !== 'DisruptionTarget'), target];
+}
+const ENDED_HERE = 'TerminationByKubelet';
+
 type Verdict = Pick<PodCondition, 'status' | 'reason' | 'message'>;
 
 function listed(label: string, names: readonly string[]): string[] {

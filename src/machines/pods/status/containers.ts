@@ -1,8 +1,8 @@
 /** API status of each container, from the runtime, the last status and failed starts (pod lifecycle 6.1, 8.5). */
 import type { Container, VolumeMount } from '../../kube/podTable.ts';
 import type { ContainerState, ContainerStatus, Pod, PodStatus, VolumeMountStatus } from '../../kube/types.ts';
-import { actualResources, type InForce } from '../../pod/resources/actuation.ts';
-import { OWN_ENDS } from '../../pod/runtime/ownEnds.ts';
+import { OWN_ENDS } from '../../pod/ends/ownEnds.ts';
+import { actualResources, type InForce } from '../../pod/resources/reported.ts';
 import { TAKEN_AWAY } from '../../pod/runtime/restartAll.ts';
 import { firstStatus } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../../pod/runtime/seen.ts';

@@ -3,8 +3,8 @@
  * sent to the API (pod lifecycle 7.3, 7.4, 7.5 step 3, 7.6).
  */
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../kube/types.ts';
+import { OWN_ENDS } from '../../pod/ends/ownEnds.ts';
 import { isTerminal } from '../../pod/phase.ts';
-import { OWN_ENDS } from '../../pod/runtime/ownEnds.ts';
 import { mayRestartAll } from '../../pod/runtime/restartAll.ts';
 import { mayRestart } from '../../pod/runtime/shouldRestart.ts';
 import { rfc3339 } from '../../text/go/goTime.ts';

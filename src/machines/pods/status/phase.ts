@@ -1,10 +1,11 @@
 /** The phase of a pod from the statuses of its containers (pod lifecycle 6.2). */
 
 import type { Container, PodSpec } from '../../kube/podTable.ts';
-import type { ContainerState, ContainerStatus, Pod, PodPhase } from '../../kube/types.ts';
+import type { ContainerState, ContainerStatus, Pod, PodPhase, PodStatus } from '../../kube/types.ts';
+import type { StatusOverride } from '../../pod/ends/byNode.ts';
 import { ANNOTATION_SOURCE } from '../../pod/names.ts';
+import { isTerminal } from '../../pod/phase.ts';
 import { RESTARTING_ALL } from '../../pod/runtime/restartAll.ts';
-import { beingReplaced } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus } from '../../pod/runtime/seen.ts';
 import { isRestartableInit, podRestartPolicy, restartsAfter } from '../../pod/runtime/shouldRestart.ts';
 
@@ -33,6 +34,12 @@ export interface Initialization {
   ahead: ReadonlySet<string>;
   /** Containers that start again however they ended. Absent: none. */
   replaced?: ReadonlySet<string>;
+}
+
+/** Names of containers whose newest instance was stopped to be replaced, and has no successor yet. */
+function beingReplaced({ containers }: PodRuntimeStatus): ReadonlySet<string> {
+  const newest = new Map(containers.toReversed().map((c) => [c.name, c]));
+  return new Set([...newest.values()].filter((c) => c.state === 'exited' && c.replaced === true).map((c) => c.name));
 }
 
 export function initialization({ spec }: Pod, status: PodRuntimeStatus): Initialization {
@@ -123,4 +130,28 @@ export function podPhase(
   if (policy === 'Always') return 'Running';
   if (final === 'Succeeded') return 'Succeeded';
   return policy === 'Never' ? 'Failed' : 'Running';
+}
+
+/**
+ * Terminal phases, once said by the API or by this node, stay (trap 26). Reason and message live as long as the phase
+ * they came with. A request from inside the node (deadline, eviction) names its own, unless the pod had ended otherwise.
+ */
+export function phaseVerdict(
+  { status: api }: Pod,
+  { old, computed, asked }: { old: PodStatus; computed: PodPhase; asked: StatusOverride | undefined },
+): { phase: PodPhase; reason?: string; message?: string } {
+  let phase = computed;
+  if (isTerminal(api.phase)) phase = api.phase;
+  else if (isTerminal(old.phase)) phase = old.phase;
+  const sticky = isTerminal(api.phase) || isTerminal(old.phase);
+  if (asked !== undefined && !sticky) {
+    return { phase: asked.phase, reason: asked.reason, message: asked.message };
+  }
+  // An end that the API server tells of (what an earlier daemon said of it came late) is told with its reason.
+  if (isTerminal(api.phase) && !isTerminal(old.phase))
+    return { phase, ...(api.reason ? { reason: api.reason } : {}), ...(api.message ? { message: api.message } : {}) };
+  if (phase !== old.phase) return { phase };
+  const reason = old.reason || api.reason;
+  const message = old.message || api.message;
+  return { phase, ...(reason ? { reason } : {}), ...(message ? { message } : {}) };
 }

@@ -3,7 +3,7 @@
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
-import type { InForce } from '../../pod/resources/actuation.ts';
+import type { InForce } from '../../pod/resources/reported.ts';
 import type { AskedRestarts } from '../../pod/restart/asked.ts';
 import type { ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, RuntimePodsView, StartFailure } from '../../pod/runtime/seen.ts';

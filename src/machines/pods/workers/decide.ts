@@ -4,17 +4,19 @@
  */
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
+import { deadlineAtMs, type StatusOverride, stranded, withStartTime } from '../../pod/ends/byNode.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
-import { type InForce, inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
+import { inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
+import type { InForce } from '../../pod/resources/reported.ts';
 import { type AskedRestarts, markAsked } from '../../pod/restart/asked.ts';
 import { ALL_RESTARTING } from '../../pod/runtime/restartAll.ts';
-import { firstStatus, markReplaced, type ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
+import { markReplaced, type ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
-import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
+import { generatePodStatus } from '../status/generate.ts';
 import type { DeviceHealthOf } from '../status/messages.ts';
-import { computePodActions } from './podActions.ts';
+import { computePodActions } from './actions/podActions.ts';
 
 export interface DecideInput {
   pod: Pod;
@@ -65,21 +67,6 @@ export interface Decision {
   plan: Plan;
   apiStatus: PodStatus;
   resize: ResizePlan;
-}
-
-/** Wall ms at which `activeDeadlineSeconds` ends, or null. */
-export function deadlineAtMs(pod: Pod, status: PodStatus | undefined): number | null {
-  const seconds = pod.spec.activeDeadlineSeconds;
-  if (seconds === undefined || status?.startTime === undefined) return null;
-  return Date.parse(status.startTime) + seconds * 1000;
-}
-
-/** First sight of a pod that the runtime already holds: its start is its oldest sandbox (pod lifecycle trap 56). */
-function withStartTime(old: PodStatus | undefined, status: PodRuntimeStatus, nowWallMs: number): PodStatus {
-  if (old?.startTime !== undefined) return old;
-  let ms = nowWallMs;
-  for (const s of status.sandboxes) ms = Math.min(ms, Number(s.createdAtNs / 1_000_000n));
-  return { ...old, startTime: `${new Date(ms).toISOString().slice(0, 19)}Z` };
 }
 
 export function decide(input: DecideInput): Decision {
@@ -152,19 +139,4 @@ export function decide(input: DecideInput): Decision {
   }
   if (!actions.killPod && actions.containersToKill.length > 0) return done({ kind: 'killContainers', actions });
   return done({ kind: 'steady', actions });
-}
-
-/** Reason of a pod that can neither go on nor begin anew: ours, where the reference waits for ever. */
-export const SANDBOX_LOST = 'SandboxLost';
-
-function stranded(pod: Pod, status: PodRuntimeStatus): StatusOverride {
-  const succeeded = pod.spec.containers.every((c) => {
-    const newest = firstStatus(status, c.name);
-    return newest?.state === 'exited' && newest.exitCode === 0;
-  });
-  return {
-    phase: succeeded ? 'Succeeded' : 'Failed',
-    reason: SANDBOX_LOST,
-    message: 'The sandbox of the pod ended, and its restart policy allows no other',
-  };
 }

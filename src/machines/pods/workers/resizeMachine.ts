@@ -8,7 +8,7 @@ import { quantityToInteger } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { ResizeStep } from '../../pod/resources/actuation.ts';
 import { WHOLE_POD } from '../../pod/resources/amounts.ts';
-import { heldInAll } from '../../pod/resources/resources.ts';
+import { heldInAll } from '../../pod/resources/podLevel.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';

@@ -1,9 +1,9 @@
 /** Syncing: make the runtime hold what the pod asks for. Decide, one act, observe, decide. */
 
 import { assign, cancel, raise } from 'xstate';
+import { DEADLINE_OVERRIDE } from '../../pod/ends/byNode.ts';
 import { containersToReset } from '../../pod/runtime/restartAll.ts';
 import { messageOf } from '../../text/errors.ts';
-import { DEADLINE_OVERRIDE } from '../status/generate.ts';
 import { facts, planActions, requiredActions, requiredStatus, type WorkerContext } from './context.ts';
 import {
   ACT_RETRY_MS,

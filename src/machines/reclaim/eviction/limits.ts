@@ -2,7 +2,7 @@
 
 import { isZeroQuantity, quantityToInteger } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
-import { podTotal } from '../../pod/resources/resources.ts';
+import { podTotal } from '../../pod/resources/podLevel.ts';
 import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
 import { isRecord } from '../../shape/conform.ts';
 

@@ -1,7 +1,8 @@
 /** What a container is told (pod lifecycle 5.10): a row for each line. */
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
-import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj } from '../../../../src/machines/pod/resources/resources.ts';
+import { oomScoreAdj } from '../../../../src/machines/pod/resources/oomScore.ts';
+import { containerResources, cpuQuotaUs, cpuShares } from '../../../../src/machines/pod/resources/resources.ts';
 import { hashNameAndImage, hashWholeSpec } from '../../../../src/machines/pod/runtime/containerHash.ts';
 import {
   type ContainerConfigInput,

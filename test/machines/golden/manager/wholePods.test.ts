@@ -1,9 +1,9 @@
 /** What concerns a pod as a whole: all of its containers restart (KEP-5532), and its own resources change (KEP-5419). A row for each rule. */
 import type { ContainerRestartRule } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod, PodStatus } from '../../../../src/machines/kube/types.ts';
-import { effectiveAmounts, planResize } from '../../../../src/machines/pod/resources/actuation.ts';
+import { planResize } from '../../../../src/machines/pod/resources/actuation.ts';
 import { NO_AMOUNTS, WHOLE_POD, writeAmounts } from '../../../../src/machines/pod/resources/amounts.ts';
-import { shownResources } from '../../../../src/machines/pod/resources/shown.ts';
+import { effectiveAmounts, shownResources } from '../../../../src/machines/pod/resources/podLevel.ts';
 import { containersToReset, restartsAll } from '../../../../src/machines/pod/runtime/restartAll.ts';
 import type { RuntimeContainer } from '../../../../src/machines/pod/runtime/seen.ts';
 import { allocatedPod, allocationOf, judgeResize, largerOf } from '../../../../src/machines/pods/resize/allocation.ts';

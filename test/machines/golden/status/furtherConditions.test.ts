@@ -1,8 +1,9 @@
 /** Conditions about the end of a pod and about changes of its resources (pod lifecycle 6.5, 6.6), and those of others: a row for each case. */
 import type { Pod, PodCondition, PodStatus } from '../../../../src/machines/kube/types.ts';
+import { DEADLINE_OVERRIDE } from '../../../../src/machines/pod/ends/byNode.ts';
 import { PREEMPTED_MESSAGE, PREEMPTING_MESSAGE } from '../../../../src/machines/pods/admission/preemption.ts';
 import { evictedStatus } from '../../../../src/machines/pods/manager/messages.ts';
-import { DEADLINE_OVERRIDE, type GenerateStatusInput, generatePodStatus } from '../../../../src/machines/pods/status/generate.ts';
+import { type GenerateStatusInput, generatePodStatus } from '../../../../src/machines/pods/status/generate.ts';
 import { box, FACTS, NOW_MS, observed, pod, rc } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';
 

@@ -1,7 +1,7 @@
 /** The table: pods x runtime states. Names are keys of the golden files; add at the end of a group. */
 import type { Pod, PodStatus } from '../../../../src/machines/kube/types.ts';
+import type { StatusOverride } from '../../../../src/machines/pod/ends/byNode.ts';
 import type { PodRuntimeStatus, StartFailure } from '../../../../src/machines/pod/runtime/seen.ts';
-import type { StatusOverride } from '../../../../src/machines/pods/status/generate.ts';
 import { box, container, observed, pod, rc, sidecar } from '../../pods/fixtures.ts';
 
 export interface Case {

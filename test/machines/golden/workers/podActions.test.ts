@@ -2,10 +2,11 @@
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod, PodStatus } from '../../../../src/machines/kube/types.ts';
 import type { ProbeResult } from '../../../../src/machines/pod/probes/probes.ts';
+import { checkSandbox } from '../../../../src/machines/pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../../src/machines/pod/runtime/seen.ts';
 import { shouldRestart } from '../../../../src/machines/pod/runtime/shouldRestart.ts';
+import { computePodActions } from '../../../../src/machines/pods/workers/actions/podActions.ts';
 import { type DecideInput, decide } from '../../../../src/machines/pods/workers/decide.ts';
-import { checkSandbox, computePodActions } from '../../../../src/machines/pods/workers/podActions.ts';
 import { box, container, FACTS, NOW_MS, observed, pod, rc, sidecar } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';
 

@@ -1,7 +1,7 @@
 /** For every case of the table: what the node does about the pod, and what it says about it. */
 import { afterAll, describe, expect, it } from 'vitest';
 import { generatePodStatus } from '../../../../src/machines/pods/status/generate.ts';
-import { computePodActions } from '../../../../src/machines/pods/workers/podActions.ts';
+import { computePodActions } from '../../../../src/machines/pods/workers/actions/podActions.ts';
 import { FACTS, NOW_MS } from '../../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from '../golden.ts';
 import { CASES, type Case } from './cases.ts';

@@ -5,11 +5,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Container, PodSpec } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
-import { actualResources, type InForce, planResize } from '../../../../src/machines/pod/resources/actuation.ts';
+import { planResize } from '../../../../src/machines/pod/resources/actuation.ts';
 import { type Amounts, amountsOf, withAmounts, writeAmounts } from '../../../../src/machines/pod/resources/amounts.ts';
+import { actualResources, type InForce } from '../../../../src/machines/pod/resources/reported.ts';
 import type { RuntimeContainer } from '../../../../src/machines/pod/runtime/seen.ts';
 import { allocationOf, judgeResize, largerOf, resizeOrder } from '../../../../src/machines/pods/resize/allocation.ts';
-import { computePodActions } from '../../../../src/machines/pods/workers/podActions.ts';
+import { computePodActions } from '../../../../src/machines/pods/workers/actions/podActions.ts';
 import { CRI_ANNOTATIONS } from '../../../../src/machines/wire/cri.ts';
 import { container, FACTS, observed, pod, rc, sidecar } from '../../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from '../golden.ts';

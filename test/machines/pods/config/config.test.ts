@@ -3,14 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { Container, EnvVar } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { expand } from '../../../../src/machines/pod/execLimits.ts';
-import {
-  containerResources,
-  cpuQuotaUs,
-  cpuShares,
-  oomScoreAdj,
-  podTotal,
-  sandboxResources,
-} from '../../../../src/machines/pod/resources/resources.ts';
+import { oomScoreAdj } from '../../../../src/machines/pod/resources/oomScore.ts';
+import { podTotal } from '../../../../src/machines/pod/resources/podLevel.ts';
+import { containerResources, cpuQuotaUs, cpuShares, sandboxResources } from '../../../../src/machines/pod/resources/resources.ts';
 import { generateContainerConfig, type ImageUser } from '../../../../src/machines/pods/workers/config/containerConfig.ts';
 import { parseResolvConf, podDns } from '../../../../src/machines/pods/workers/config/dns.ts';
 import { containerEnv } from '../../../../src/machines/pods/workers/config/env.ts';

@@ -1,10 +1,9 @@
 /** Invariants about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
 
+import { DEADLINE_OVERRIDE, SANDBOX_LOST } from '@actorlet/kubelet/machines/pod/ends/byNode.ts';
 import { PREEMPTING } from '@actorlet/kubelet/machines/pods/admission/preemption.ts';
 import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import { DEADLINE_OVERRIDE } from '@actorlet/kubelet/machines/pods/status/generate.ts';
 import type { StatusEntry } from '@actorlet/kubelet/machines/pods/status/messages.ts';
-import { SANDBOX_LOST } from '@actorlet/kubelet/machines/pods/workers/decide.ts';
 import { EVICTED } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
 import { NOT_ADMITTED, TERMINATED } from '@actorlet/kubelet/machines/reclaim/nodeShutdown/messages.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';

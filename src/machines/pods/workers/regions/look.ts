@@ -1,13 +1,13 @@
 /** When the worker looks at the runtime again: what came since its last inspection began, and announced ends that it awaits. */
 
 import { sameData } from '../../../data/sameData.ts';
+import { deadlineAtMs } from '../../../pod/ends/byNode.ts';
 import { hasNoNews, holdsNothingElse, listingAgrees } from '../../../pod/runtime/listed.ts';
 import { joinCauses } from '../../../supervision/address.ts';
 import type { Moment } from '../../../xstate/facts.ts';
+import { toStart } from '../actions/podActions.ts';
 import { awaitsSomething } from '../container/containerSetup.ts';
 import { facts, type KeptWorker, type Look, type WorkerContext, type WorkerFacts } from '../context.ts';
-import { deadlineAtMs } from '../decide.ts';
-import { toStart } from '../podActions.ts';
 import { declared, type Step } from './declared.ts';
 import { decisionNow } from './plan.ts';
 

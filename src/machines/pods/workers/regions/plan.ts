@@ -1,12 +1,13 @@
 /** What is decided of what was seen: the plan, and the status that is said of the pod. */
 
+import { deadlineAtMs } from '../../../pod/ends/byNode.ts';
 import { ofPresent } from '../../../pod/resources/actuation.ts';
 import { stillAsked } from '../../../pod/restart/asked.ts';
 import { probeVerdicts } from '../../../services/probes/state.ts';
 import { generatePodStatus } from '../../status/generate.ts';
 import { terminateStatus } from '../../status/manager.ts';
 import { facts, type WorkerContext, type WorkerFacts } from '../context.ts';
-import { type Decision, deadlineAtMs, decide } from '../decide.ts';
+import { type Decision, decide } from '../decide.ts';
 import { declared, type Step } from './declared.ts';
 
 /** What is to be done, and said, of what was seen last, by what is known at this moment. */

@@ -4,10 +4,10 @@ import type { ContainerStatus, PodStatus } from '../../../kube/types.ts';
 import { hashNameAndImage } from '../../../pod/runtime/containerHash.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus } from '../../../pod/runtime/seen.ts';
+import { toStart } from '../actions/podActions.ts';
 import { BACKOFF_RESET_MS } from '../container/crashBackoff.ts';
 import type { ContainerKind, StartJob } from '../container/startJob.ts';
 import { childId, containersOf, facts, planActions, podIPsOf, type Starts, specOf, type WorkerContext } from '../context.ts';
-import { toStart } from '../podActions.ts';
 import { declared, type Step } from './declared.ts';
 import { RESIZER } from './resize.ts';
 
