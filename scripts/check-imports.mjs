@@ -122,7 +122,12 @@ export const RULES = [
     packages: ANY,
   },
   // Its nodes are the production tree on machines of the simulation, with a real clock and a real API server.
-  { folder: '`fleet`', in: /^fleet\//, may: ['machines/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'fleet/'], packages: PURE },
+  {
+    folder: '`fleet`',
+    in: /^fleet\//,
+    may: ['machines/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'fleet/'],
+    packages: [...PURE, '@marcbachmann/cel-js'],
+  },
   // Starts daemons as processes; of the node's own code it shares only what reads manifests.
   {
     folder: '`harness`',

@@ -7,6 +7,7 @@ import {
   DELAY,
   DELAYED,
   DESCRIPTION,
+  EVENTS,
   EXIT,
   EXPECT,
   FLEET_KIND,
@@ -18,6 +19,7 @@ import {
   NAME,
   NAMED_NODE,
   OBJECTS,
+  REQUESTS,
   RULE_DELAYS,
   RULE_LIFE,
   RULE_SELECT,
@@ -99,7 +101,14 @@ export function fleetSchema(): JsonSchema {
     },
     objects: list('Objects of Kubernetes, written out. For apply and delete.', MANIFEST),
   });
-  const expected = ofTable({ ...MEASURES, ...EXPECT }, { objects: { description: 'Objects of the API server.', ...ofTable(OBJECTS) } });
+  const expected = ofTable(
+    { ...MEASURES, ...EXPECT },
+    {
+      objects: { description: 'Objects of the API server.', ...ofTable(OBJECTS) },
+      events: { description: 'Events. One that came again counts as often.', ...ofTable(EVENTS) },
+      requests: { description: 'Requests of clients that came by the proxy.', ...ofTable({ ...API_SELECT, ...REQUESTS }) },
+    },
+  );
   const spec = objectSchema(
     {
       seed: fieldSchema(SEED, DIALECT),

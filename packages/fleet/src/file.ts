@@ -18,7 +18,7 @@ import {
 import { decodeRule } from './spec/pods.ts';
 import { decodeStep, type StepSpec } from './spec/steps.ts';
 import { DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, NODES_MAX, SEED, SEED_MAX, STAGES } from './spec/table.ts';
-import { decodeTrouble, drawnFaults, type TroubleSpec } from './spec/trouble.ts';
+import { type DrawnFault, decodeTrouble, drawnFaults, type TroubleSpec } from './spec/trouble.ts';
 
 export { type GroupSpec, nodeOf } from './spec/groups.ts';
 
@@ -102,21 +102,39 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   const trouble = spec.has('trouble') ? decodeTrouble(spec.map('trouble')) : null;
   const expect = spec.maps('expect').flatMap(decodeExpect);
   // It would end before any pod is there, or any request is sent.
-  const endless = steps.length === 0 && trouble === null && expect.length > 0 && expect.every((e) => e.withinMs === null);
+  const endless =
+    steps.length === 0 &&
+    trouble === null &&
+    expect.length > 0 &&
+    expect.every((e) => e.withinMs === null && e.afterFaultsMs === undefined);
   if (endless) spec.wrong('expect', 'does not say how long the run lasts; add `within` to an expectation, or add a step');
   spec.finish();
   const sorted = [...steps].sort((a, b) => a.atMs - b.atMs);
   return { name, seed, groups, images, pods, stages, heartbeatMs: null, steps: sorted, trouble, expect };
 }
 
-/** With the faults of clients that its seed draws among its steps. */
-export function withDrawnFaults(spec: FleetSpec): FleetSpec {
-  const { trouble, seed, steps } = spec;
-  if (trouble === null) return spec;
-  return { ...spec, steps: [...steps, ...drawnFaults(trouble, seed)].sort((a, b) => a.atMs - b.atMs) };
+/** With the faults of clients that its seed draws among its steps, or with these; and with the times of what is expected after the last. */
+export function withFaults(spec: FleetSpec, drawn: readonly DrawnFault[] = drawnFaultsOf(spec)): FleetSpec {
+  const steps = [...spec.steps, ...drawn].sort((a, b) => a.atMs - b.atMs);
+  const overMs = Math.max(0, ...steps.map(overAtMs));
+  const expect = spec.expect.map(({ afterFaultsMs, ...e }) =>
+    afterFaultsMs === undefined ? e : { ...e, afterMs: overMs, withinMs: overMs + afterFaultsMs },
+  );
+  return { ...spec, steps, expect };
+}
+
+function drawnFaultsOf({ trouble, seed }: FleetSpec): DrawnFault[] {
+  return trouble === null ? [] : drawnFaults(trouble, seed);
+}
+
+/** A step is done when it has begun; a fault when it is healed. */
+function overAtMs(step: StepSpec): number {
+  if (!('api' in step)) return step.atMs;
+  const { fault, ageMs, forMs } = step.api;
+  return step.atMs + (fault === 'stale-reads' ? ageMs : 0) + forMs;
 }
 
 /** Whether clients must reach the API server through a proxy. */
-export function asksProxy({ steps, trouble }: FleetSpec): boolean {
-  return trouble !== null || steps.some((step) => 'api' in step);
+export function asksProxy({ steps, trouble, expect }: FleetSpec): boolean {
+  return trouble !== null || expect.some((e) => e.measure.what === 'requests') || steps.some((step) => 'api' in step);
 }

@@ -242,7 +242,12 @@ class Running implements RunningFleet {
 
   async expect(expectation: FleetExpectation): Promise<number> {
     const { clock } = this.#o.around.world;
-    return await lookUntilDecided(specOf(expectation), { fleet: this.#fleet, cluster: this.#cluster, clock });
+    return await lookUntilDecided(specOf(expectation), {
+      fleet: this.#fleet,
+      clients: this.#o.around.proxy?.calls,
+      cluster: this.#cluster,
+      clock,
+    });
   }
 
   async restart(names?: readonly string[]): Promise<void> {

@@ -6,10 +6,12 @@ import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { FleetSpec } from './file.ts';
 import type { Fleet, NodeTrouble } from './fleet.ts';
 import type { FleetOverview } from './overview.ts';
+import type { ApiCalls } from './proxy/calls.ts';
 import type { ApiHit, ApiTrouble } from './proxy/trouble.ts';
 import { shownFault } from './proxy/words.ts';
+import { asked, isAsked } from './run/asked.ts';
 import type { Cluster } from './run/cluster.ts';
-import { countOf, Expectation, type ExpectReport, percentile } from './run/expectation.ts';
+import { Expectation, type ExpectReport, percentile } from './run/expectation.ts';
 import { measured, type SecondsOf, secondsOf } from './run/measure.ts';
 import { type Sample, type Span, Timeline } from './run/timeline.ts';
 import type { ApiFault } from './spec/apiFaults.ts';
@@ -47,12 +49,16 @@ export interface FleetReport {
   timeline: RunShown['timeline'];
   /** What the proxy did to clients; absent: there was none. */
   faults?: FaultsReport;
+  /** Objects that were left behind at the last look for them. */
+  left?: readonly string[];
 }
 export interface FaultsReport {
   /** Those that were injected, in their order, and how many requests each hit. */
   injected: readonly { name: string; fault: string; hits: number }[];
   /** The first of them, one by one. */
   hits: readonly ApiHit[];
+  /** Requests of all clients, by program, verb and resource. */
+  requests: Readonly<Record<string, number>>;
 }
 /** Of a run that goes on. */
 export interface RunShown extends Pick<FleetReport, 'steps' | 'expect'> {
@@ -92,6 +98,7 @@ export interface RunOptions {
 /** As much of the proxy as a run asks for. */
 interface RunProxy {
   readonly trouble: ApiTrouble;
+  readonly calls: ApiCalls;
   inject(name: string, fault: ApiFault): Promise<void>;
 }
 
@@ -105,6 +112,7 @@ export class FleetRun {
   readonly #faults: Promise<NodeTrouble[]>[] = [];
   #asking: Promise<void> | undefined;
   #askAgainMs = 0;
+  #left: readonly string[] = [];
 
   constructor(o: RunOptions) {
     this.#o = o;
@@ -165,7 +173,7 @@ export class FleetRun {
     if (late.length > 0) this.#steps.push({ atMs: now, doneMs: now, what: 'inject', count: late.length, of: 'faults', troubles: late });
     const { steps, expect, timeline } = this.shown();
     const of = { startedMs, troubles, steps, expect, overview, seconds, calls, timeline };
-    return faults === undefined ? of : { ...of, faults };
+    return { ...of, ...(faults === undefined ? {} : { faults }), ...(this.#left.length === 0 ? {} : { left: this.#left }) };
   }
 
   /** As it stands now. */
@@ -223,7 +231,7 @@ export class FleetRun {
     if (proxy === undefined) return { troubles: [] };
     const troubles = cut ? [] : (await Promise.all(this.#faults)).flat();
     const injected = this.#injected.map((of) => ({ ...of, hits: proxy.trouble.hitsOf(of.name) }));
-    return { troubles, faults: { injected, hits: proxy.trouble.hits() } };
+    return { troubles, faults: { injected, hits: proxy.trouble.hits(), requests: proxy.calls.table() } };
   }
 
   async #onObjects(step: ObjectStep): Promise<StepDone> {
@@ -240,9 +248,10 @@ export class FleetRun {
   #look(last: boolean): FleetOverview {
     const overview = this.#o.fleet.overview();
     const atMs = this.#now();
+    const of = { fleet: this.#o.fleet, clients: this.#o.proxy?.calls };
     for (const [i, e] of this.#expect.entries()) {
       const { measure } = e.spec;
-      if (measure.what !== 'objects' && (last || e.wants(atMs))) this.#lookAt(i, measured(this.#o.fleet, measure, overview), last);
+      if (!isAsked(measure) && (last || e.wants(atMs))) this.#lookAt(i, measured(of, measure, overview), last);
       // Of objects that could not be asked for: it is late.
       else if (last) this.#lookAt(i, null, true);
     }
@@ -262,14 +271,14 @@ export class FleetRun {
     const fromMs = this.#now();
     for (const [i, e] of this.#expect.entries()) {
       const { measure } = e.spec;
-      if (measure.what !== 'objects' || (!last && !e.wants(this.#now()))) continue;
-      const value = await cluster.list(measure.of).then(
-        (objects) => countOf(objects, measure),
-        (error: unknown) => {
-          if (!signal.aborted) onTrouble(messageOf(error));
-          return null;
-        },
-      );
+      if (!isAsked(measure) || e.decided || (!last && !e.wants(this.#now()))) continue;
+      const keep = (left: readonly string[]): void => {
+        this.#left = left;
+      };
+      const value = await asked(cluster, measure, keep).catch((error: unknown) => {
+        if (!signal.aborted) onTrouble(messageOf(error));
+        return null;
+      });
       this.#lookAt(i, value, last);
     }
     const nowMs = this.#now();

@@ -126,7 +126,7 @@ describe('a fleet file', () => {
     ],
     [
       '  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { within: 1s }\n',
-      ['8 spec.expect[0]: needs one of nodesReady, podsReady, seconds, calls, objects'],
+      ['8 spec.expect[0]: needs one of nodesReady, podsReady, seconds, calls, leftBehind, objects, events, requests'],
     ],
     [
       '  groups:\n    - { name: a, count: 1 }\n  expect:\n    - { seconds: podReady, atMost: 3 }\n',

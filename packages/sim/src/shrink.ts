@@ -1,4 +1,5 @@
-/** Finds a small part of a schedule that still breaks the same invariant, by leaving out ever smaller pieces of it. */
+/** Finds a small part of a schedule that still breaks the same invariant. */
+import { fewest } from '@actorlet/world/src/fewest.ts';
 import type { Fault } from './nemesis/faults.ts';
 import type { SimOptions, SimResult } from './result.ts';
 import { runSim } from './run.ts';
@@ -24,23 +25,14 @@ export async function shrink(o: SimOptions, failed: SimResult, s: ShrinkOptions 
     best = result;
     return true;
   };
-  const over = () => runs >= runsMax || s.cancelled?.() === true;
   // What was to come after the end cannot matter.
   const endMs = (failed.violation?.atSeconds ?? Number.POSITIVE_INFINITY) * 1_000;
   const inTime = failed.schedule.filter((f) => f.atMs <= endMs);
   if (inTime.length < failed.schedule.length) await stillFails(inTime);
-  let pieces = 2;
-  while (!over() && best.schedule.length > 1) {
-    const size = Math.ceil(best.schedule.length / pieces);
-    let shorter = false;
-    for (let at = 0; at < best.schedule.length && !over(); ) {
-      const without = best.schedule.filter((_, i) => i < at || i >= at + size);
-      if (await stillFails(without)) shorter = true;
-      else at += size;
-      s.on?.(best.schedule.length, runs);
-    }
-    if (size === 1 && !shorter) break;
-    pieces = Math.min(best.schedule.length, pieces * 2);
-  }
+  await fewest(best.schedule, stillFails, {
+    triesMax: runsMax - runs,
+    on: (left) => s.on?.(left, runs),
+    ...(s.cancelled === undefined ? {} : { cancelled: s.cancelled }),
+  });
   return { result: best, runs };
 }

@@ -7,7 +7,7 @@ import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
 import { createLogger } from '@actorlet/kubelet/boot/logging.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { onTerminal } from '@actorlet/kubelet/machines/text/oneLine.ts';
-import { asksProxy, withDrawnFaults } from '../file.ts';
+import { asksProxy, withFaults } from '../file.ts';
 import { Fleet, type NodeTrouble } from '../fleet.ts';
 import type { FleetOverview } from '../overview.ts';
 import { type Figures, PageFigures } from '../page/figures.ts';
@@ -85,7 +85,7 @@ function growHeapBy(when: keyof typeof HEAP_GROWING_PERCENT): void {
 
 async function run(args: Args): Promise<number> {
   const { spec: read, scenarios, manifests, notes } = await inputsOf(args);
-  const spec = withDrawnFaults(read);
+  const spec = withFaults(read);
   for (const note of notes) say(`${note}\n`);
   const interrupted = new AbortController();
   const interrupt = (): void => (interrupted.signal.aborted ? endAtOnce() : interrupted.abort());

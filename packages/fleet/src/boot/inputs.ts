@@ -5,7 +5,7 @@ import type { Scenario, ScenarioError } from '@actorlet/kubelet/machines/faults/
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
-import { decodeFleet, type FleetSpec, plainFleet, withDrawnFaults } from '../file.ts';
+import { decodeFleet, type FleetSpec, plainFleet, withFaults } from '../file.ts';
 import { stagesOf } from '../pods/stages.ts';
 import { objectsOf } from '../spec/objects.ts';
 import { type Args, UsageError } from './args.ts';
@@ -50,7 +50,7 @@ export async function inputsOf(args: Args): Promise<Inputs> {
 export function faultsIn(file: string): FleetSpec {
   const read = decodeFleet(fleetText(file), besideOf(file).unreadable, 'nothing');
   if (!read.ok) throw new UsageError(told(file, read.errors));
-  const spec = withDrawnFaults(read.value);
+  const spec = withFaults(read.value);
   const other = spec.steps.find((step) => !('api' in step));
   if (other !== undefined)
     throw new UsageError(`${file}: spec.steps: ${other.do} is a step of a fleet; a proxy carries out inject with api alone`);

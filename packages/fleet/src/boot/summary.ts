@@ -9,13 +9,14 @@ import type { FleetReport } from '../run.ts';
 const CALLS_SHOWN = 8;
 /** Of the proxy; `--json` has more. */
 const HITS_SHOWN = 40;
+const LEFT_SHOWN = 20;
 const TO: Readonly<Record<keyof FleetReport['seconds'], string>> = {
   nodeReady: 'start of a daemon to Ready',
   podReady: 'creation of a pod to Ready',
   podStart: 'pod seen by its node to Ready',
 };
 
-export function summaryOf({ expect, seconds, calls, faults }: FleetReport): string {
+export function summaryOf({ expect, seconds, calls, faults, left = [] }: FleetReport): string {
   const kinds = Object.entries(calls);
   const lines = [
     ...section(['EXPECTED', 'IS', 'RESULT'], expect.map(expected)),
@@ -29,6 +30,16 @@ export function summaryOf({ expect, seconds, calls, faults }: FleetReport): stri
     ...section(
       ['REQUESTS OF NODES', 'COUNT'],
       kinds.slice(0, CALLS_SHOWN).map(([kind, count]) => [kind, String(count)]),
+    ),
+    ...section(
+      ['REQUESTS OF CLIENTS', 'COUNT'],
+      Object.entries(faults?.requests ?? {})
+        .slice(0, CALLS_SHOWN)
+        .map(([kind, count]) => [kind, String(count)]),
+    ),
+    ...section(
+      ['LEFT BEHIND'],
+      left.slice(0, LEFT_SHOWN).map((one) => [one]),
     ),
     ...section(
       ['FAULT', 'WHAT', 'HITS'],

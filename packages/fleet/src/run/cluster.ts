@@ -6,6 +6,7 @@ import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { ObjectsSpec } from '../spec/expect.ts';
+import type { OfKind } from './leftBehind.ts';
 
 const TIMEOUT_MS = 30_000;
 const NOT_FOUND = 404;
@@ -13,6 +14,8 @@ const DEFINITION = 'CustomResourceDefinition';
 /** From the definition of a custom resource until it is served. */
 const SERVED_MS = 30_000;
 const LOOK_EVERY_MS = 50;
+/** New kinds are found then. */
+const DISCOVERED_MS = 10_000;
 
 interface Kind {
   apiVersion: string;
@@ -35,6 +38,8 @@ export interface ClusterOptions {
 export class Cluster {
   readonly #kube: KubeApi;
   readonly #o: ClusterOptions;
+  #listable: readonly { path: string; kind: string }[] = [];
+  #listedMs = Number.NEGATIVE_INFINITY;
   /** By apiVersion and kind. */
   readonly #resources = new Map<string, Resource>();
 
@@ -94,6 +99,37 @@ export class Cluster {
   async remove(object: KubeObject): Promise<void> {
     const path = await this.#pathOf(object);
     await this.#ask({ verb: 'DELETE', path: `${path}/${object.metadata.name}`, query: { propagationPolicy: 'Background' } });
+  }
+
+  /** All objects that can be listed, of all kinds but events. */
+  async listAll(): Promise<OfKind[]> {
+    const nowMs = this.#o.clock.monoMs();
+    if (nowMs - this.#listedMs > DISCOVERED_MS) {
+      this.#listable = await this.#discover();
+      this.#listedMs = nowMs;
+    }
+    const all: OfKind[] = [];
+    for (const { path, kind } of this.#listable) {
+      const list = await this.#ask({ verb: 'GET', path, query: { resourceVersion: '0' } });
+      const items = isRecord(list) && Array.isArray(list.items) ? list.items.filter(isKubeObject) : [];
+      all.push({ kind, objects: items });
+    }
+    return all;
+  }
+
+  async #discover(): Promise<{ path: string; kind: string }[]> {
+    const groups = await this.#ask({ verb: 'GET', path: '/apis' });
+    const named = isRecord(groups) && Array.isArray(groups.groups) ? groups.groups.filter(isRecord) : [];
+    const versions = named.map(({ preferredVersion: v }) => (isRecord(v) ? String(v.groupVersion) : ''));
+    const roots = ['/api/v1', ...versions.filter((version) => version !== '').map((version) => `/apis/${version}`)];
+    const found: { path: string; kind: string }[] = [];
+    for (const root of roots) {
+      for (const { name, kind, verbs } of kindsIn(await this.#ask({ verb: 'GET', path: root }))) {
+        const isListed = Array.isArray(verbs) && verbs.includes('list') && verbs.includes('watch');
+        if (isListed && kind !== 'Event') found.push({ path: `${root}/${String(name)}`, kind: String(kind) });
+      }
+    }
+    return found;
   }
 
   #pathOf({ apiVersion = '', kind = '', metadata: { namespace = 'default' } }: KubeObject): Promise<string> {

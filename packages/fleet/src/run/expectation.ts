@@ -50,7 +50,7 @@ export class Expectation {
     const { measure, afterMs, withinMs, holds } = this.spec;
     if (this.decided || (atMs < afterMs && !last)) return;
     let is = value;
-    if (measure.what === 'calls' && value !== null) {
+    if ((measure.what === 'calls' || (measure.what === 'requests' && measure.per === 'run')) && value !== null) {
       if (afterMs === 0) this.#base = 0;
       // A run that ends before it begins to count has counted nothing.
       else if (atMs >= afterMs) this.#base ??= value;
@@ -82,7 +82,7 @@ export class Expectation {
 
 /** It grows or changes until its end, so it is judged there. */
 function atEnd({ what }: Measure): boolean {
-  return what === 'calls' || what === 'seconds';
+  return what === 'calls' || what === 'seconds' || what === 'requests';
 }
 
 /** How many of these count, or what they sum up to. */

@@ -5,13 +5,13 @@ import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { decodeFleet } from '../file.ts';
-import type { Fleet } from '../fleet.ts';
 import type { ExpectSpec } from '../spec/expect.ts';
 import { isManifest, objectsOf } from '../spec/objects.ts';
 import type { ApiStep } from '../spec/steps.ts';
+import { asked, isAsked } from './asked.ts';
 import type { Cluster } from './cluster.ts';
-import { countOf, Expectation } from './expectation.ts';
-import { measured } from './measure.ts';
+import { Expectation } from './expectation.ts';
+import { type Measured, measured } from './measure.ts';
 import type { ApiFaultOf, FleetExpectation, Manifest } from './words.ts';
 
 const WITHIN = '60s';
@@ -60,8 +60,8 @@ function told(errors: readonly { field: string; message: string }[], { what, bel
 
 /** @throws Error with the field. */
 export function specOf(expectation: FleetExpectation): ExpectSpec {
-  const { seconds, calls } = expectation;
-  const within = seconds === undefined && calls === undefined ? { within: WITHIN } : {};
+  const { seconds, calls, requests } = expectation;
+  const within = seconds === undefined && calls === undefined && requests === undefined ? { within: WITHIN } : {};
   // Steps: an expectation that is decided at once is none of a run without an end.
   const steps = [{ at: '0s', do: 'restart' }];
   const decoded = decodeFleet(JSON.stringify({ ...FILE, spec: { groups: [ANY_GROUP], steps, expect: [{ ...within, ...expectation }] } }));
@@ -72,23 +72,19 @@ export function specOf(expectation: FleetExpectation): ExpectSpec {
 }
 
 /** Gives what was there when it was met. @throws Error with what there is when it is not met in time. */
-export async function lookUntilDecided(spec: ExpectSpec, o: { fleet: Fleet; cluster: Cluster; clock: Clock }): Promise<number> {
+export async function lookUntilDecided(spec: ExpectSpec, o: Measured & { cluster: Cluster; clock: Clock }): Promise<number> {
   const { fleet, cluster, clock } = o;
   const fromMs = clock.monoMs();
   const it = new Expectation(spec);
   const { measure } = spec;
   let trouble = '';
   while (!it.decided) {
-    const value =
-      measure.what === 'objects'
-        ? await cluster.list(measure.of).then(
-            (objects) => countOf(objects, measure),
-            (error: unknown) => {
-              trouble = messageOf(error);
-              return null;
-            },
-          )
-        : measured(fleet, measure, fleet.overview());
+    const value = isAsked(measure)
+      ? await asked(cluster, measure).catch((error: unknown) => {
+          trouble = messageOf(error);
+          return null;
+        })
+      : measured(o, measure, fleet.overview());
     if (value !== null) trouble = '';
     it.look(value, clock.monoMs() - fromMs, spec.withinMs === null);
     if (!it.decided) await new Promise<void>((resolve) => void clock.setTimeout(resolve, LOOK_EVERY_MS));

@@ -1,13 +1,24 @@
 /** What an expectation is measured by, as it is now. */
 import type { Fleet } from '../fleet.ts';
 import type { FleetOverview } from '../overview.ts';
+import type { ApiCalls } from '../proxy/calls.ts';
 import type { Measure } from '../spec/expect.ts';
+import type { AskedMeasure } from './asked.ts';
 import { callsOf, percentile } from './expectation.ts';
 
 export type SecondsOf = 'nodeReady' | 'podReady' | 'podStart';
 
-/** Of this process; objects are asked for. Null: there is none to measure. */
-export function measured(fleet: Fleet, measure: Exclude<Measure, { what: 'objects' }>, { nodes, pods }: FleetOverview): number | null {
+export interface Measured {
+  fleet: Fleet;
+  clients?: ApiCalls | undefined;
+}
+
+/** Of this process, whose proxy has the calls of clients. Null: there is none to measure. */
+export function measured(
+  { fleet, clients }: Measured,
+  measure: Exclude<Measure, AskedMeasure>,
+  { nodes, pods }: FleetOverview,
+): number | null {
   switch (measure.what) {
     case 'nodesReady':
       return nodes.ready;
@@ -15,6 +26,8 @@ export function measured(fleet: Fleet, measure: Exclude<Measure, { what: 'object
       return pods.ready;
     case 'calls':
       return callsOf(fleet.calls.byKind, measure.pattern);
+    case 'requests':
+      return clients?.sum(measure.of, measure.per) ?? null;
     case 'seconds':
       return percentile(secondsOf(fleet, measure.of), measure.percentile);
   }

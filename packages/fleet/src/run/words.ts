@@ -14,7 +14,7 @@ export interface ObjectsOf {
   selector?: string;
 }
 
-/** As under `expect` of a fleet file: exactly one of `nodesReady`, `podsReady`, `objects`, `seconds`, `calls`. */
+/** As under `expect` of a fleet file: exactly one of `nodesReady`, `podsReady`, `objects`, `events`, `requests`, `leftBehind`, `seconds`, `calls`. */
 export interface FleetExpectation {
   name?: string;
   nodesReady?: number;
@@ -22,6 +22,14 @@ export interface FleetExpectation {
   objects?: ObjectsOf;
   /** Of objects: those count whose condition is True; `Ready=Unknown` for another status. */
   condition?: string;
+  /** Of objects: those count for which this is true, in CEL: `object.spec.replicas == object.status.readyReplicas`. */
+  where?: string;
+  /** Events by what they say, and what they are about. */
+  events?: { reason?: string; type?: string; kind?: string; name?: string; namespace?: string };
+  /** Requests of clients that came by the proxy. `minute`: the most within any minute. */
+  requests?: Pick<ApiFaultOf, 'userAgents' | 'users' | 'verbs' | 'resources' | 'namespaces' | 'names'> & { per?: 'run' | 'minute' };
+  /** At most so many objects that wait for a finalizer, or whose owners are gone. */
+  leftBehind?: number;
   /** Of objects: the sum of the numbers at this path, such as status.availableReplicas. */
   field?: string;
   seconds?: 'nodeReady' | 'podReady' | 'podStart';
@@ -31,7 +39,7 @@ export interface FleetExpectation {
   calls?: string;
   atLeast?: number;
   atMost?: number;
-  /** Default 60s. Seconds and calls are decided at once by default. */
+  /** Default 60s. Seconds, calls and requests are decided at once by default. */
   within?: string;
   /** `once` (default), or `throughout`: at every look. */
   holds?: 'once' | 'throughout';

@@ -1,10 +1,14 @@
 /** What a run of a fleet file must come to. */
 import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
 import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
 import { RESOURCES, VERBS } from '../calls.ts';
+import type { ApiSelection } from '../proxy/selection.ts';
+import { where } from '../run/where.ts';
+import { API_SELECT } from './apiFaults.ts';
 import { fieldsIn } from './fields.ts';
-import { EXPECT, MEASURES, OBJECTS } from './table.ts';
+import { EVENTS, EXPECT, MEASURES, OBJECTS, REQUESTS } from './table.ts';
 
 export interface ObjectsSpec {
   apiVersion: string;
@@ -20,7 +24,19 @@ export type Measure =
   /** `VERB RESOURCE`, each perhaps `*`. */
   | { what: 'calls'; pattern: string }
   /** How many there are; or whose condition has that status; or the sum of a field. */
-  | { what: 'objects'; of: ObjectsSpec; condition?: { type: string; status: string }; field?: string };
+  | { what: 'objects'; of: ObjectsSpec; condition?: { type: string; status: string }; field?: string; where?: string }
+  | { what: 'events'; of: EventsSpec }
+  /** Of clients that came by the proxy. */
+  | { what: 'requests'; of: ApiSelection; per: 'run' | 'minute' }
+  | { what: 'leftBehind' };
+
+export interface EventsSpec {
+  reason?: string;
+  type?: string;
+  kind?: string;
+  name?: string;
+  namespace?: string;
+}
 
 export interface ExpectSpec {
   name: string;
@@ -30,28 +46,49 @@ export interface ExpectSpec {
   afterMs: number;
   /** Null: the end of the run. */
   withinMs: number | null;
+  /** Instead of both: so long from the end of the last fault on, once that is known. */
+  afterFaultsMs?: number;
   holds: 'once' | 'throughout';
 }
 
-const KINDS = [...Object.keys(MEASURES), 'objects'];
+const KINDS = [...Object.keys(MEASURES), 'objects', 'events', 'requests'];
+/** Decided at the end of the run, where `within` is not said. */
+const AT_END: readonly string[] = ['seconds', 'calls', 'requests'];
 const PERCENTILE = 99;
 
 export function decodeExpect(expected: MapReader): ExpectSpec[] {
   const measures = fieldsIn(expected, MEASURES);
-  const { name, atLeast, atMost, percentile, condition, field, afterMs, withinMs, holds } = fieldsIn(expected, EXPECT);
+  const {
+    name,
+    atLeast,
+    percentile,
+    condition,
+    field,
+    where: text,
+    afterMs,
+    withinMs,
+    afterFaultsMs,
+    holds,
+    ...upper
+  } = fieldsIn(expected, EXPECT);
   const objects = objectsIn(expected);
+  const events = eventsIn(expected);
+  const requests = requestsIn(expected);
   expected.finish();
   const given = KINDS.filter((kind) => expected.has(kind));
   const [kind, second] = given;
   if (kind === undefined) expected.wrong('', `needs one of ${KINDS.join(', ')}`);
   if (second !== undefined) expected.wrong(second, `stands beside ${kind}: one expectation is about one thing`);
-  const { nodesReady, podsReady, seconds, calls } = measures;
+  const { nodesReady, podsReady, seconds, calls, leftBehind } = measures;
+  const atMost = leftBehind ?? upper.atMost;
+  if (leftBehind !== undefined && expected.has('atMost')) expected.wrong('atMost', 'stands beside leftBehind, which says at most how many');
   const count = nodesReady ?? podsReady;
-  for (const [own, of] of Object.entries({ percentile: 'seconds', condition: 'objects', field: 'objects' })) {
+  for (const [own, of] of Object.entries({ percentile: 'seconds', condition: 'objects', field: 'objects', where: 'objects' })) {
     if (expected.has(own) && kind !== of) expected.wrong(own, `belongs to ${of}`);
   }
   if (condition !== undefined && field !== undefined) expected.wrong('field', 'stands beside condition: one of them is counted');
-  if (kind !== 'seconds' && kind !== 'calls' && !expected.has('within')) expected.wrong('within', 'is missing');
+  if (text !== undefined) checkWhere(expected, text);
+  checkTimes(expected, kind ?? '');
   if (withinMs !== undefined && withinMs < afterMs) expected.wrong('within', 'must not be less than after');
   if (calls !== undefined) checkCalls(expected, calls);
   const bounds = {
@@ -66,13 +103,61 @@ export function decodeExpect(expected: MapReader): ExpectSpec[] {
     kind !== undefined &&
     count === undefined &&
     !expected.has('atLeast') &&
+    atMost === undefined &&
     !expected.has('atMost') &&
+    !expected.has('leftBehind') &&
     !expected.has(kind === 'nodesReady' ? kind : 'podsReady')
   )
     expected.wrong('', 'needs atLeast or atMost');
-  const measure = measureOf({ seconds, calls, objects, nodesReady, podsReady, percentile, condition, field });
+  const measure = measureOf({
+    seconds,
+    calls,
+    objects,
+    events,
+    requests,
+    leftBehind,
+    nodesReady,
+    podsReady,
+    percentile,
+    condition,
+    field,
+    where: text,
+  });
   if (measure === undefined) return [];
-  return [{ name: name ?? wordsOf(measure, bounds), measure, ...bounds, afterMs, withinMs: withinMs ?? null, holds }];
+  const times = { afterMs, withinMs: withinMs ?? null, ...(afterFaultsMs === undefined ? {} : { afterFaultsMs }) };
+  return [{ name: name ?? wordsOf(measure, bounds), measure, ...bounds, ...times, holds }];
+}
+
+function checkTimes(expected: MapReader, kind: string): void {
+  if (expected.has('afterFaults')) {
+    for (const field of ['after', 'within']) {
+      if (expected.has(field)) expected.wrong(field, 'stands beside afterFaults, which says both');
+    }
+  } else if (!AT_END.includes(kind) && !expected.has('within')) expected.wrong('within', 'is missing');
+}
+
+function checkWhere(expected: MapReader, text: string): void {
+  try {
+    where(text);
+  } catch (error) {
+    expected.wrong('where', `is no condition in CEL: ${messageOf(error)}`);
+  }
+}
+
+function eventsIn(expected: MapReader): EventsSpec | undefined {
+  const map = expected.map('events');
+  if (map === undefined) return undefined;
+  const read = fieldsIn(map, EVENTS);
+  map.finish();
+  return read;
+}
+
+function requestsIn(expected: MapReader): { of: ApiSelection; per: 'run' | 'minute' } | undefined {
+  const map = expected.map('requests');
+  if (map === undefined) return undefined;
+  const { per, ...of } = fieldsIn(map, { ...API_SELECT, ...REQUESTS });
+  map.finish();
+  return { of, per };
 }
 
 /** A mistake here would count nothing, and nothing is at most what is allowed. */
@@ -96,6 +181,10 @@ interface Read {
   seconds: 'nodeReady' | 'podReady' | 'podStart' | undefined;
   calls: string | undefined;
   objects: ObjectsSpec | undefined;
+  events: EventsSpec | undefined;
+  requests: { of: ApiSelection; per: 'run' | 'minute' } | undefined;
+  leftBehind: number | undefined;
+  where: string | undefined;
   percentile: number | undefined;
   condition: string | undefined;
   field: string | undefined;
@@ -106,6 +195,9 @@ function measureOf(o: Read): Measure | undefined {
   if (o.podsReady !== undefined) return { what: 'podsReady' };
   if (o.seconds !== undefined) return { what: 'seconds', of: o.seconds, percentile: o.percentile ?? PERCENTILE };
   if (o.calls !== undefined) return { what: 'calls', pattern: o.calls };
+  if (o.leftBehind !== undefined) return { what: 'leftBehind' };
+  if (o.events !== undefined) return { what: 'events', of: o.events };
+  if (o.requests !== undefined) return { what: 'requests', ...o.requests };
   if (o.objects === undefined) return undefined;
   const [type = '', status = 'True'] = o.condition?.split('=') ?? [];
   return {
@@ -113,6 +205,7 @@ function measureOf(o: Read): Measure | undefined {
     of: o.objects,
     ...(o.condition === undefined ? {} : { condition: { type, status } }),
     ...(o.field === undefined ? {} : { field: o.field }),
+    ...(o.where === undefined ? {} : { where: o.where }),
   };
 }
 
@@ -147,11 +240,19 @@ function nameOf(measure: Measure, one: boolean): string {
       return `s to ${measure.of}, p${measure.percentile}`;
     case 'calls':
       return `calls ${measure.pattern}`;
+    case 'events':
+      return ['events', ...Object.values(measure.of)].join(' ');
+    case 'requests': {
+      const of = Object.values(measure.of).map((list) => list.join(','));
+      return [...(measure.per === 'minute' ? ['requests a minute'] : ['requests']), ...of].join(' ');
+    }
+    case 'leftBehind':
+      return one ? 'object left behind' : 'objects left behind';
     case 'objects': {
       const { kind, namespace, name, selector } = measure.of;
       const which = [namespace, name].filter((part) => part !== undefined).join('/');
       const counted = measure.condition === undefined ? (measure.field ?? '') : `${measure.condition.type}=${measure.condition.status}`;
-      return [kind, which, selector ?? '', counted].filter((part) => part !== '').join(' ');
+      return [kind, which, selector ?? '', counted, measure.where ?? ''].filter((part) => part !== '').join(' ');
     }
   }
 }

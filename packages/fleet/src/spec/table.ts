@@ -155,6 +155,22 @@ export const MEASURES = {
     'Requests of the nodes to the API server, as VERB RESOURCE: `PATCH pods/status`, `* leases`. Verbs: GET (lists, too), POST, PUT, PATCH, DELETE, WATCH, *.',
     string,
   ),
+  leftBehind: about(
+    'Objects that are left behind, at most so many: those that were asked to go and wait for a finalizer, and those whose owners are gone.',
+    COUNT,
+  ),
+} as const;
+/** Of `events`. */
+export const EVENTS = {
+  reason: about('Such as FailedScheduling.', string),
+  type: about('Normal or Warning.', string),
+  kind: about('Kind of the object that the event is about.', string),
+  name: about('Name of that object.', string),
+  namespace: about('Default: all.', string),
+} as const;
+/** Of `requests`, besides which. */
+export const REQUESTS = {
+  per: about('run: all of them. minute: the most within any minute. Default run.', filled(words('run', 'minute'), 'run')),
 } as const;
 export const EXPECT = {
   name: about('For the report. Default: what is expected.', string),
@@ -163,6 +179,11 @@ export const EXPECT = {
   percentile: about('Of seconds: from 0 to 100. Default 99.', number(0, 100)),
   condition: about('Of objects: those count whose condition is True; `Ready=Unknown` for another status.', string),
   field: about('Of objects: the sum of the numbers at this path, such as status.availableReplicas.', string),
+  where: about('Of objects: those count for which this is true, in CEL: object.spec.replicas == object.status.readyReplicas', string),
+  afterFaults: about(
+    'Instead of after and within: it is looked at from the last step and the end of the last fault on, for so long.',
+    named('afterFaultsMs', time()),
+  ),
   after: about('It is not looked at before. Default 0s.', named('afterMs', filled(time(), 0))),
   within: about(
     'It is decided then. Seconds and calls have the end of the run as default: all steps are done, and all else is decided.',

@@ -18,6 +18,8 @@ export const TROUBLE = {
   to: about('None takes effect later. Default 30s.', named('toMs', filled(time(), 30_000))),
 } as const;
 
+export type DrawnFault = ApiStep & { atMs: number };
+
 export interface TroubleSpec {
   select: ApiSelection;
   faults: readonly ApiFaultName[];
@@ -35,7 +37,7 @@ export function decodeTrouble(map: MapReader | undefined): TroubleSpec | null {
 }
 
 /** The same for the same seed, in the order in which they begin. */
-export function drawnFaults({ select, faults, count, fromMs, toMs }: TroubleSpec, seed: number): (ApiStep & { atMs: number })[] {
+export function drawnFaults({ select, faults, count, fromMs, toMs }: TroubleSpec, seed: number): DrawnFault[] {
   const rng = simRng(`trouble-${seed}`);
   const drawn = Array.from({ length: count }, (_, index) => {
     // Each from a stream of its own: a draw that is added shifts no other fault.

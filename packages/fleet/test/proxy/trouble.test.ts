@@ -1,6 +1,6 @@
 /** Faults of clients as data: how a file says them, what the seed draws, and which requests they select. */
 import { describe, expect, it } from 'vitest';
-import { decodeFleet, withDrawnFaults } from '../../src/file.ts';
+import { decodeFleet, withFaults } from '../../src/file.ts';
 import { startFleet } from '../../src/index.ts';
 import { apiRequest, shownRequest } from '../../src/proxy/request.ts';
 import { type ApiSelection, selects } from '../../src/proxy/selection.ts';
@@ -47,7 +47,7 @@ describe('a fleet file', () => {
 
   it('draws the same faults for the same seed, within their times', () => {
     const drawn = (seed: number) =>
-      withDrawnFaults(specOf(`seed: ${seed}\n  trouble: { userAgents: [website], count: 20, from: 10s, to: 20s }`)).steps;
+      withFaults(specOf(`seed: ${seed}\n  trouble: { userAgents: [website], count: 20, from: 10s, to: 20s }`)).steps;
     expect(drawn(1)).toEqual(drawn(1));
     expect(drawn(2)).not.toEqual(drawn(1));
     expect(drawn(1)).toHaveLength(20);

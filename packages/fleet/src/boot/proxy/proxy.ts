@@ -7,6 +7,7 @@ import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts'
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock, Logger } from '@actorlet/kubelet/ports/ports.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
+import { ApiCalls } from '../../proxy/calls.ts';
 import { faultsSpec } from '../../proxy/faults.ts';
 import { type FaultAnswer, type FaultEvent, faultsAddr } from '../../proxy/messages.ts';
 import { type ApiHit, ApiTrouble } from '../../proxy/trouble.ts';
@@ -48,6 +49,7 @@ export interface ClientProxy {
   /** Text of the kubeconfig with which clients reach the API server through it. */
   readonly kubeconfig: string;
   readonly trouble: ApiTrouble;
+  readonly calls: ApiCalls;
   /** Resolves when the fault has taken effect. @throws Error that says why it cannot. */
   inject(name: string, fault: ApiFault): Promise<void>;
   heal(name: string): void;
@@ -65,7 +67,8 @@ export async function startProxy(o: StartProxyOptions): Promise<ClientProxy> {
   const tls = await selfSignedCertificate(LOOPBACK, clock.wallMs());
   const fromMs = clock.monoMs();
   const trouble = new ApiTrouble({ nowMs: () => clock.monoMs() - fromMs, onHit: (hit) => o.onHit?.(hit) });
-  const server = new ApiProxy({ upstream, trouble, tls, port: o.port, clock });
+  const calls = new ApiCalls(() => clock.monoMs());
+  const server = new ApiProxy({ upstream, trouble, calls, tls, port: o.port, clock });
   const faults = faultsSpec({
     trouble,
     rng: simRng(`api-faults-${o.seed}`),
@@ -89,6 +92,7 @@ export async function startProxy(o: StartProxyOptions): Promise<ClientProxy> {
     server: url,
     kubeconfig: proxyKubeconfig({ text, path }, { server: url, ca: tls.cert }),
     trouble,
+    calls,
     async inject(name, fault) {
       const event = (replyTo: ReplyTo<FaultAnswer>): FaultEvent => ({ type: 'fault.begin', name, fault, replyTo });
       const answer = await tree.registry.ask<FaultEvent, FaultAnswer>(faultsAddr, event, { timeoutMs: ASK_TIMEOUT_MS });

@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { Program } from '../../plane/programs.ts';
+import type { ApiCalls } from '../../proxy/calls.ts';
 import { type ApiRequest, apiRequest } from '../../proxy/request.ts';
 import type { ApiTrouble, Refusal, Verdict } from '../../proxy/trouble.ts';
 import { answerOf, ask, away, bodyOf, cut, head, type Req, type Res, refuse, sendHead, staleUrl, type Way } from './exchange.ts';
@@ -27,6 +28,7 @@ const AGENT_LENGTH_MAX = 512;
 export interface ProxyOptions {
   upstream: Upstream;
   trouble: ApiTrouble;
+  calls: ApiCalls;
   tls: { cert: string; key: string };
   /** 0: a free one. */
   port: number;
@@ -114,13 +116,14 @@ export class ApiProxy implements Program {
   }
 
   async #carry(req: Req, res: Res): Promise<void> {
-    const { upstream, trouble } = this.#o;
+    const { upstream, trouble, calls } = this.#o;
     const url = req.url ?? '';
     if (!url.startsWith('/')) return refuse(req, res, { code: 400, reason: 'BadRequest', message: 'the path must begin with /' });
     const { user, agent } = await upstream.client(req.socket as TLSSocket, req.headers.authorization);
     if (agent === null) return refuse(req, res, STRANGER);
     const userAgent = String(req.headers['user-agent'] ?? '').slice(0, AGENT_LENGTH_MAX);
     const request = apiRequest({ method: req.method ?? '', url, userAgent, user });
+    calls.count(request);
     const verdict = trouble.judge(request);
     if (verdict.delayMs !== undefined) await this.#later(res, verdict.delayMs);
     if (res.destroyed) return;
