@@ -11,7 +11,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { createClock, createRng } from '../../src/boot/dependencies/clock.ts';
-import type { CriMethod, CriRequest } from '../../src/machines/wire/cri.ts';
+import type { CriMethod, CriRequest } from '../../src/machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../src/machines/wire/criMethods.ts';
 import { CriError } from '../../src/ports/ports.ts';
 

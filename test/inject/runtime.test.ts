@@ -3,7 +3,8 @@
  * told apart by pod and container.
  */
 import { describe, expect, it } from 'vitest';
-import type { CriMethod, RuntimeHint } from '../../src/machines/wire/cri.ts';
+import type { RuntimeHint } from '../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../src/machines/wire/criCalls.ts';
 import { type Cri, CriError } from '../../src/ports/ports.ts';
 import { injectorRig, NODE, watched } from './rig.ts';
 

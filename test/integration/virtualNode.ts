@@ -36,7 +36,7 @@ import type { Pod } from '../../src/machines/kube/types.ts';
 import { isWanted, type PodRecord, podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';
-import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/wire/criCalls.ts';
 import { dottedState } from '../../src/machines/xstate/words.ts';
 import type { Certificates } from '../../src/ports/certificates.ts';
 import type { Handling } from '../../src/ports/handling.ts';

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { loadCriProto, loadEventsProto } from '../../src/boot/dependencies/cri/load.ts';
 import { protoRoot } from '../../src/boot/dependencies/cri/protoPath.ts';
-import type { CriCalls } from '../../src/machines/wire/cri.ts';
+import type { CriCalls } from '../../src/machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../src/machines/wire/criMethods.ts';
 
 const cri = loadCriProto();

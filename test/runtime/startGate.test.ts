@@ -1,7 +1,7 @@
 /** How many starts are asked of the runtime at once, and who goes first when a place is free. */
 import { describe, expect, it } from 'vitest';
 import { heldMsMax, holdsOn, placesFor, STOP_RANKS, StartGate } from '../../src/machines/runtime/cri/startGate.ts';
-import type { CriMethod } from '../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../src/machines/wire/criCalls.ts';
 
 describe('the start gate', () => {
   const went: string[] = [];

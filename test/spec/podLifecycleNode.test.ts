@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ContainerStatus } from '../../src/machines/kube/types.ts';
 import { workersAddr } from '../../src/machines/pods/workers/messages.ts';
-import type { CriMethod, CriRequest } from '../../src/machines/wire/cri.ts';
+import type { CriMethod, CriRequest } from '../../src/machines/wire/criCalls.ts';
 
 import { pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
 

@@ -3,15 +3,8 @@
  * one. It makes pods named `conformance-*` and removes them; other pods of the same runtime are left alone.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import type {
-  ContainerConfig,
-  CriContainerStatus,
-  CriMethod,
-  CriRequest,
-  CriResponse,
-  PodSandboxConfig,
-  RuntimeHint,
-} from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { ContainerConfig, CriContainerStatus, PodSandboxConfig, RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { type Cri, CriError } from '@actorlet/kubelet/ports/ports.ts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 

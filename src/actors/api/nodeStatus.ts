@@ -50,6 +50,7 @@ import { nodeResources } from '../allocation/client.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
+import { NodeImages } from './nodeImages.ts';
 import { type NodeStartup, nodeStartup } from './nodeStartup.ts';
 
 export interface NodeStatusOptions {
@@ -86,9 +87,6 @@ const RUNTIME_CONFIG_LANE = 'runtime-config';
 const HEARD_WITHIN_MS = 2 * SILENCE_MAX_MS;
 /** An answer this young is not asked for again before the watch has begun. */
 const JUST_NOW_MS = 2_000;
-const IMAGES_EVERY_MS = 30_000;
-const IMAGE_NAMES_MAX = 5;
-type Image = { names: string[]; sizeBytes: number };
 
 export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent> {
   // The daemon's start, which outlives this actor.
@@ -147,7 +145,7 @@ class Reporter {
   #podCidr = '';
   /** Fields that this server does not keep: to send them again with each report would be a write each time. */
   #notKept: string[] = [];
-  #images: { atMs: number; list: readonly Image[] } | undefined;
+  readonly #images: NodeImages;
   #complained = '';
   /** The object as a request of this actor last got it. */
   #last: { object: KubeObject; atMs: number } | null = null;
@@ -156,6 +154,7 @@ class Reporter {
     this.#ctx = ctx;
     this.#o = o;
     this.#client = kubeClient(ctx);
+    this.#images = new NodeImages(ctx, o.imagesMax);
     // Once in the life of the daemon, not of this actor.
     const said = ctx.registry.read(eventsView)?.value.some((e) => e.pod === undefined && e.reason === STARTING.reason);
     if (said !== true) this.#say([STARTING]);
@@ -361,7 +360,7 @@ class Reporter {
       },
       swapBytes: this.#o.swapBytes,
       port: this.#o.port,
-      images: await this.#imageList(signal),
+      images: await this.#images.list(signal),
       runtimeHandlers: (cri?.handlers ?? []).map(({ name, recursiveReadOnlyMounts, userNamespaces }) => ({
         name,
         features: { recursiveReadOnlyMounts, userNamespaces },
@@ -375,25 +374,6 @@ class Reporter {
       nowMonoMs: ports.clock.monoMs(),
       nowWallMs: ports.clock.wallMs(),
     };
-  }
-
-  /** Largest first. While the runtime is away the last known ones stay. */
-  async #imageList(signal: AbortSignal): Promise<readonly Image[]> {
-    const nowMs = this.#ctx.ports.clock.monoMs();
-    if (this.#images !== undefined && nowMs - this.#images.atMs < IMAGES_EVERY_MS) return this.#images.list;
-    if (this.#ctx.registry.read(criView)?.value.state !== 'ready') return this.#images?.list ?? [];
-    try {
-      const { images } = await criClient(this.#ctx.registry).read('ListImages', {}, { signal });
-      const all = images
-        .map((i) => ({ names: [...i.repoDigests, ...i.repoTags].slice(0, IMAGE_NAMES_MAX), sizeBytes: Number(i.size) }))
-        .sort((a, b) => b.sizeBytes - a.sizeBytes || ((a.names[0] ?? '') < (b.names[0] ?? '') ? -1 : 1));
-      const list = this.#o.imagesMax < 0 ? all : all.slice(0, this.#o.imagesMax);
-      this.#images = { atMs: nowMs, list };
-      return list;
-    } catch (error) {
-      this.#ctx.log.debug({ err: messageOf(error) }, 'images cannot be listed for the node status');
-      return this.#images?.list ?? [];
-    }
   }
 }
 

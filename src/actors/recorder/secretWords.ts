@@ -4,7 +4,7 @@
  */
 import { KnownSecrets } from '../../machines/data/knownSecrets.ts';
 import { MASKED } from '../../machines/text/shownUrl.ts';
-import type { CriMethod, CriRequest } from '../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest } from '../../machines/wire/criCalls.ts';
 
 const URLS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
 const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;

@@ -3,7 +3,7 @@
 import { deadlineMs, RUNTIME_REQUEST_TIMEOUT_MS } from '../../machines/runtime/cri/deadlines.ts';
 import { type CriEvent, type CriFailure, type CriResult, criAddr } from '../../machines/runtime/cri/messages.ts';
 import type { ReplyTo } from '../../machines/supervision/address.ts';
-import type { CriMethod, CriRequest, CriResponse } from '../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../machines/wire/criMethods.ts';
 import { CriError } from '../../ports/ports.ts';
 import type { Registry } from '../supervision/types.ts';

@@ -19,7 +19,7 @@ import {
   type Typed,
   words,
 } from '../shape/shape.ts';
-import type { CriMethod } from '../wire/cri.ts';
+import type { CriMethod } from '../wire/criCalls.ts';
 import { CRI_METHODS } from '../wire/criMethods.ts';
 
 export const SCENARIO_API_VERSION = 'actorlet.dev/v1alpha1';

@@ -1,5 +1,5 @@
 /** Figures as the summary API writes them. */
-import type { UInt64Value } from '../wire/cri.ts';
+import type { UInt64Value } from '../wire/criStats.ts';
 
 /** A figure, or nothing where the runtime has none. */
 export function figure(value: UInt64Value | null | undefined): number | undefined {

@@ -2,7 +2,7 @@
  * What the node knows of each CRI call, in one table: its service, the kubelet's metric verb, whether it changes
  * anything, and which deadline rule it follows. Pure data.
  */
-import type { CriMethod } from './cri.ts';
+import type { CriMethod } from './criCalls.ts';
 
 /**
  * How a call's deadline follows from `runtimeRequestTimeout` (CRI reference 13.1): `request` = that time, `sandbox` =

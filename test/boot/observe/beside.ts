@@ -9,7 +9,7 @@ import { type StatusEntry, statusesView } from '../../../src/machines/pods/statu
 import type { Moment } from '../../../src/machines/shown/moment/moment.ts';
 import { whyOf } from '../../../src/machines/shown/why/whyOf.ts';
 import { findActor } from '../../../src/machines/supervision/actorState.ts';
-import type { CriMethod } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 import { MANIFESTS, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../../integration/virtualNode.ts';
 import { collectingLogger, type LogLine, memoryMetrics } from '../../supervision/fakePorts.ts';

@@ -6,7 +6,7 @@ import { missingOf } from '../../../src/boot/observe/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../../../src/boot/observe/border/table.ts';
 import { devicesView } from '../../../src/machines/allocation/devices/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../../src/machines/wire/criMethods.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 import { pod as manifest, ROOT } from '../../integration/virtualNode.ts';

@@ -1,13 +1,7 @@
 /** Small CRI requests for tests: a sandbox and a busybox container with the labels the node itself would set. */
 
-import {
-  type ContainerConfig,
-  CRI_LABELS,
-  type CriMethod,
-  type CriRequest,
-  type CriResponse,
-  type PodSandboxConfig,
-} from '../../../src/machines/wire/cri.ts';
+import { type ContainerConfig, CRI_LABELS, type PodSandboxConfig } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../src/machines/wire/criCalls.ts';
 import type { Cri } from '../../../src/ports/ports.ts';
 import { BUSYBOX_IMAGES } from './images.ts';
 

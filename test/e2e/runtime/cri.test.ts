@@ -1,7 +1,8 @@
 /** The real CRI port against a real containerd. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
-import type { CriMethod, CriRequest, RuntimeHint } from '../../../src/machines/wire/cri.ts';
+import type { RuntimeHint } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod, CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { type Cri, CriError } from '../../../src/ports/ports.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { call, containerConfig, runPod, sandboxConfig } from '../lab/pods.ts';

@@ -20,7 +20,7 @@ import { type CertificateRequest, issueCertificate, type Subject } from '../../.
 import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
 import { type CriResult, criAddr } from '../../../src/machines/runtime/cri/messages.ts';
 import type { RecorderEntry } from '../../../src/machines/shown/recorderEntry.ts';
-import type { CriMethod } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
 import type { KubeApi } from '../../../src/ports/kube.ts';
 import type { Journal } from '../../../src/ports/machine/journal.ts';
 import type { Clock, Profiler } from '../../../src/ports/ports.ts';

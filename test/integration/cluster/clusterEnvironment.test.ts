@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { servicesView } from '../../../src/machines/services/objects/messages.ts';
-import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
 import {
   ACCESS,

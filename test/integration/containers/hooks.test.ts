@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { workersAddr } from '../../../src/machines/pods/workers/messages.ts';
-import type { CriMethod } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
 
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 

@@ -1,6 +1,6 @@
 /** Calls whose outcome stays unknown: each is looked at, and the next attempt waits longer every time. */
 import { describe, expect, it } from 'vitest';
-import type { CriMethod } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 /** Every call of `method` fails at once with an unknown outcome, as a request that the connection never survives. */

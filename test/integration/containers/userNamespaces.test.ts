@@ -3,7 +3,8 @@
  * the same, that a pod keeps its ids over restarts of the daemon, and what becomes of them where the runtime cannot.
  */
 import { describe, expect, it } from 'vitest';
-import type { CriRequest, UserNamespace } from '../../../src/machines/wire/cri.ts';
+import type { UserNamespace } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { cluster, create, created, drop, events, inApi, isReady } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 

@@ -1,6 +1,6 @@
 /** What a burst of pods costs in calls, and in which order its pods come up. */
 import { describe, expect, it } from 'vitest';
-import type { CriMethod } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const PODS = 40;

@@ -1,6 +1,6 @@
 /** A runtime that is slow, lost, or answers nothing; hints that are lost or doubled; a daemon that is killed. */
 import { describe, expect, it } from 'vitest';
-import type { CriMethod } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
 import { seededRng } from '../../supervision/fakePorts.ts';
 import { notRunning, picture, workerless } from '../kill/killing.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
-import type { CriResponse } from '../../../src/machines/wire/cri.ts';
+import type { CriResponse } from '../../../src/machines/wire/criCalls.ts';
 
 import { cluster, create, events, inApi } from '../cluster/clusterPods.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';

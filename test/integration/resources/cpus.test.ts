@@ -1,7 +1,7 @@
 /** CPUs that containers have alone, on a whole node of four CPUs in virtual time (resources and volumes 2.2). */
 import { describe, expect, it } from 'vitest';
 import { decodeCpuState } from '../../../src/machines/allocation/cpus/file.ts';
-import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { create, drop, events, inApi, isReady, cluster as ofCluster, patch, waiting } from '../cluster/clusterPods.ts';
 import { pod as manifest, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 

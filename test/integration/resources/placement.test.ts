@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { cluster, create, created, events, inApi, isReady, patch } from '../cluster/clusterPods.ts';
 import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 

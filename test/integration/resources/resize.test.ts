@@ -6,7 +6,8 @@ import { ACTUATED, ALLOCATED } from '../../../src/machines/foundation/messages.t
 import type { Container, ResourceRequirements } from '../../../src/machines/kube/podTable.ts';
 import type { PodCondition } from '../../../src/machines/kube/types.ts';
 import { OLDER_ALLOCATIONS } from '../../../src/machines/pods/resize/allocation.ts';
-import { CRI_ANNOTATIONS, type CriRequest, type CriResponse } from '../../../src/machines/wire/cri.ts';
+import { CRI_ANNOTATIONS } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest, CriResponse } from '../../../src/machines/wire/criCalls.ts';
 import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
 import { type Faults, pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 

@@ -6,7 +6,8 @@ import { cipherList, tlsVersion } from '../../../src/machines/edge/https/tls.ts'
 import { bootTimeMs, nodeMemory, nodeNetwork, taskCount, usedCpuNs } from '../../../src/machines/edge/stats/procStats.ts';
 import { resourceMetrics } from '../../../src/machines/edge/stats/resourceMetrics.ts';
 import { cpuRate, podStats, type RuntimeFigures } from '../../../src/machines/edge/stats/stats.ts';
-import { CRI_LABELS, type CriContainerStats } from '../../../src/machines/wire/cri.ts';
+import { CRI_LABELS } from '../../../src/machines/wire/cri.ts';
+import type { CriContainerStats } from '../../../src/machines/wire/criStats.ts';
 
 describe('rights asked for', () => {
   const asked = (method: string, path: string, fineGrained = true) =>

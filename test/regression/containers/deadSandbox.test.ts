@@ -1,6 +1,6 @@
 /** Sandboxes that end under a pod, sandboxes whose making had no answer, and what orphaned pods leave. */
 import { expect, it } from 'vitest';
-import type { CriMethod, CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { CriMethod, CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { pod, type VirtualNode, virtualNode } from '../../integration/virtualNode.ts';
 
 const direct = <M extends CriMethod>(h: VirtualNode, method: M, req: unknown) =>

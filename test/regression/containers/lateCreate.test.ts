@@ -1,6 +1,6 @@
 /** A CreateContainer whose answer was lost may be done late, when its name is free again because somebody removed the container. */
 import { expect, it } from 'vitest';
-import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';
 
 const BY_HAND = { timeoutMs: null, signal: new AbortController().signal };

@@ -1,6 +1,6 @@
 /** The image of a container arrives when the sandbox that it was asked to start in is gone (found by seed 3700189 with 8 pods). */
 import { expect, it } from 'vitest';
-import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';
 
 it('it is created in the next one, after the init containers have run there, and pulled once', async () => {

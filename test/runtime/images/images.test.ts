@@ -3,7 +3,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
-import type { CriRequest, Image, StringMap } from '../../../src/machines/wire/cri.ts';
+import type { Image, StringMap } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { fail } from '../fakeCri.ts';
 import { type World, world } from '../world.ts';
 

@@ -4,7 +4,7 @@ import { dockerFiles } from '../../../src/machines/runtime/imagePuller/dockerFil
 import type { OwnedAuth } from '../../../src/machines/runtime/imagePuller/keyring.ts';
 import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
-import type { CriRequest } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { type MemFs, memFs } from '../../integration/memFs.ts';
 import { fail, fakeCri, healthy } from '../fakeCri.ts';
 import { type World, world } from '../world.ts';

@@ -22,7 +22,8 @@ import {
   withAccess,
 } from '../../../src/machines/runtime/imagePuller/pullRecords.ts';
 import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
-import type { AuthConfig, CriRequest, Image } from '../../../src/machines/wire/cri.ts';
+import type { AuthConfig, Image } from '../../../src/machines/wire/cri.ts';
+import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { type MemFs, memFs } from '../../integration/memFs.ts';
 import { collectingLogger } from '../../supervision/fakePorts.ts';
 import { fail, fakeCri, healthy } from '../fakeCri.ts';

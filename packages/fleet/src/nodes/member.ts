@@ -14,7 +14,7 @@ import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { Ports, Rng } from '@actorlet/kubelet/ports/ports.ts';
 import type { DevicePlugins } from '@actorlet/kubelet/ports/sockets/devicePlugins.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';

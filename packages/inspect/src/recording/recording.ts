@@ -10,7 +10,7 @@ import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts
 import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
 import type { PodHistory, RuntimeCall } from '@actorlet/kubelet/machines/shown/moment/podHistory.ts';
 import { type RecorderEntry, transitionOf } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { decodeFrame } from './decode.ts';
 import { Marks } from './facts/marks.ts';
 import { KEPT_BY_NAME } from './facts/views.ts';

@@ -1,7 +1,7 @@
 /** What is known of one start or stop of a pod, and the spans it becomes. Plain data; nothing of a pod's environment or arguments. */
 
 import type { Cause } from '@actorlet/kubelet/machines/supervision/address.ts';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 
 export type TraceKind = 'start' | 'stop';
 

@@ -1,6 +1,6 @@
 /** Traces of pods on a whole node in virtual time: what the spans say, and that nothing of the pod's secrets is in them. */
 import { createHash } from 'node:crypto';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { describe, expect, it } from 'vitest';
 import { create, drop, inApi, isReady } from '../../../../test/integration/cluster/clusterPods.ts';

@@ -8,7 +8,7 @@ import { runHtml } from '@actorlet/ctl/src/commands/recording/html.ts';
 import { RecordingWriter } from '@actorlet/inspect/src/recording/writer.ts';
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
-import type { CriRequest } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriRequest } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { CredentialPrograms, Ports } from '@actorlet/kubelet/ports/ports.ts';
 import type { HttpReply, HttpRequest } from '@actorlet/kubelet/ports/sockets/net.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';

@@ -4,7 +4,7 @@
  */
 
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
-import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { type Clock, type Cri, CriError } from '@actorlet/kubelet/ports/ports.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { createHintStream, type HintStream } from './hints.ts';

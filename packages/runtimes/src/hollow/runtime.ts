@@ -6,7 +6,7 @@
  */
 
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
-import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { Cri } from '@actorlet/kubelet/ports/ports.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { Containers } from './calls/containers.ts';

@@ -3,12 +3,11 @@
 import type {
   ContainerConfig,
   CriContainerState,
-  CriMethod,
-  CriResponse,
   LinuxContainerResources,
   PodSandboxConfig,
   PodSandboxMetadata,
 } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { Clock, Cri, Rng } from '@actorlet/kubelet/ports/ports.ts';
 
 import type { HollowLife } from './life.ts';

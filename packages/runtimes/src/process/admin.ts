@@ -1,7 +1,8 @@
 /** What a person does with a whole process runtime from outside: look, and stop everything. Speaks CRI to it. */
 
 import { existsSync } from 'node:fs';
-import { CRI_ANNOTATIONS, CRI_LABELS, type CriMethod, type CriRequest, type CriResponse } from '@actorlet/kubelet/machines/wire/cri.ts';
+import { CRI_ANNOTATIONS, CRI_LABELS } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { readStat, signal } from './container/procfs.ts';
 import { answers, ensureProcessRuntime } from './ensure.ts';

@@ -1,6 +1,7 @@
 /** CRI calls about pod sandboxes: rows alone, as pods are on the host's network. */
 import { randomBytes } from 'node:crypto';
-import type { CriRequest, CriResponse, PodSandboxConfig } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { PodSandboxConfig } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CODE, matchSandbox, RuntimeRefusal, sandboxItem, sandboxKey, sandboxStatus } from '../shared/model.ts';
 import { checkSandbox } from './container/plan.ts';
 import type { Isolation } from './probe.ts';

@@ -1,7 +1,8 @@
 /** What the process runtime is given and what it shows. */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { CriMethod, CriRequest, CriResponse, PodSandboxConfig, RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { PodSandboxConfig, RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { OciPlan } from '../oci/rows.ts';
 import type { ContainerPlan } from './container/plan.ts';
 import type { Supervised } from './container/supervise.ts';

@@ -3,7 +3,8 @@
  * outlives the daemons that talk to it, and what a dead daemon asked for may still happen.
  */
 
-import type { CriMethod, CriResponse, RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { type Clock, type Cri, CriError } from '@actorlet/kubelet/ports/ports.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { SimRng } from '../rng.ts';

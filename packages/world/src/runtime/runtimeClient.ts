@@ -1,6 +1,7 @@
 /** The way from one daemon to the simulated runtime: delays, refusals, lost answers, outages, hints that go missing. */
 
-import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CRI_METHODS } from '@actorlet/kubelet/machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError } from '@actorlet/kubelet/ports/ports.ts';
 import type { SimRng } from '../rng.ts';

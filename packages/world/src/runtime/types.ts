@@ -1,6 +1,7 @@
 /** A simulated container runtime, as the rest of the world sees it. */
 
-import type { CriMethod, RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { Clock, Cri } from '@actorlet/kubelet/ports/ports.ts';
 import type { HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { Power } from '../time.ts';

@@ -5,7 +5,7 @@
 
 import { criMetrics } from '../../../machines/edge/stats/criMetrics.ts';
 import { type SandboxFigures, sandboxFigures } from '../../../machines/edge/stats/criStats.ts';
-import type { CriMetricDescriptor } from '../../../machines/wire/cri.ts';
+import type { CriMetricDescriptor } from '../../../machines/wire/criStats.ts';
 import type { Logger } from '../../../ports/ports.ts';
 import { type CriClient, isRefusal } from '../../runtime/client.ts';
 

@@ -1,7 +1,7 @@
 /** What the acts of one worker touched since its last inspection began: a partial inspection goes by these alone. */
 
 import type { CriResult } from '../../../machines/runtime/cri/messages.ts';
-import type { CriMethod } from '../../../machines/wire/cri.ts';
+import type { CriMethod } from '../../../machines/wire/criCalls.ts';
 import type { CriCall } from '../../runtime/client.ts';
 
 export interface Touched {

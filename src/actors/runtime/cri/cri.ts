@@ -19,7 +19,7 @@ import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/cri/deadli
 import { type CriEvent, criView, runtimeBusy } from '../../../machines/runtime/cri/messages.ts';
 import { placesFor } from '../../../machines/runtime/cri/startGate.ts';
 import { plegAddr } from '../../../machines/runtime/pleg/messages.ts';
-import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/criCalls.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
 import { type PeerCalls, peerCalls } from '../../foundation/client.ts';

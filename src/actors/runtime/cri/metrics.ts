@@ -1,5 +1,5 @@
 /** The kubelet's metrics of runtime operations. */
-import type { CriMethod } from '../../../machines/wire/cri.ts';
+import type { CriMethod } from '../../../machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 

@@ -5,7 +5,7 @@ import { imageCall } from '../../../machines/runtime/cri/imageCalls.ts';
 import type { CriEvent, CriResult } from '../../../machines/runtime/cri/messages.ts';
 import { heldMsMax, holdsOn, START_RANKS, STOP_RANKS, StartGate, type Waiting } from '../../../machines/runtime/cri/startGate.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
-import type { CriMethod, CriRequest } from '../../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest } from '../../../machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError } from '../../../ports/ports.ts';
 import type { PeerCalls } from '../../foundation/client.ts';

@@ -7,7 +7,7 @@ import type { PodVolume } from '../../../machines/pod/volumes/volumes.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import type { SubPathsResult, VolumesResult } from '../../../machines/services/volumes/messages.ts';
 import { type ActualState, isLookDue, type Looked } from '../../../machines/services/volumes/reconcile.ts';
-import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
+import type { BindJob, BoundPart } from '../../../machines/services/volumes/subPaths.ts';
 import {
   type GrowJob,
   type GrowthOutcome,
@@ -15,7 +15,7 @@ import {
   type SetUpJob,
   volumeMachine,
 } from '../../../machines/services/volumes/volumeMachine.ts';
-import { type BindJob, type VolumesContext, type VolumesFacts, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
+import { type VolumesContext, type VolumesFacts, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Moment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';

@@ -1,6 +1,6 @@
 /** From a gRPC status to a {@link CriError}: above all, whether the call may have had its effect. */
 import { type ServiceError, status } from '@grpc/grpc-js';
-import type { CriMethod } from '../../../machines/wire/cri.ts';
+import type { CriMethod } from '../../../machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { CriError } from '../../../ports/ports.ts';
 

@@ -1,6 +1,6 @@
 /** The real {@link Cri} port: gRPC over the runtime's unix socket. The CRI link actor decides when to dial again. */
 import { type ChannelOptions, Client, type ClientUnaryCall, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError, type Logger } from '../../../ports/ports.ts';
 import { cancelCall } from '../grpc/cancelCall.ts';

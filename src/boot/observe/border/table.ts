@@ -3,7 +3,7 @@
  * out; at run time one that is not in here is refused.
  */
 import type { KubeRequest } from '../../../machines/kube/request.ts';
-import type { CriMethod } from '../../../machines/wire/cri.ts';
+import type { CriMethod } from '../../../machines/wire/criCalls.ts';
 import type { CsiMethod } from '../../../machines/wire/csi.ts';
 import type { Ports } from '../../../ports/ports.ts';
 

@@ -1,7 +1,7 @@
 /** Metrics that the runtime makes itself, for /metrics/cadvisor (gate PodAndContainerStatsFromCRI), as Prometheus text. Pure. */
 
 import { figure } from '../../figures/figure.ts';
-import type { CriMetric, CriMetricDescriptor, CriSandboxMetrics } from '../../wire/cri.ts';
+import type { CriMetric, CriMetricDescriptor, CriSandboxMetrics } from '../../wire/criStats.ts';
 import { metricLine } from './cadvisorMetrics.ts';
 
 const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;

@@ -2,7 +2,7 @@
 
 import { figure, isoOfNanos, known } from '../../figures/figure.ts';
 import type { PsiStats } from '../../figures/groupStats.ts';
-import type { CriContainerStats, CriInterfaceUsage, CriPsi, CriSandboxStats } from '../../wire/cri.ts';
+import type { CriContainerStats, CriInterfaceUsage, CriPsi, CriSandboxStats } from '../../wire/criStats.ts';
 import type { ContainerStats, CpuStats, InterfaceStats, MemoryStats, NetworkStats, PodStats, Summary } from './stats.ts';
 
 type Told = Pick<PodStats, 'cpu' | 'memory' | 'io' | 'network' | 'process_stats'>;

@@ -3,7 +3,8 @@ import { type FsStats, figure, isoOfNanos, known } from '../../figures/figure.ts
 import type { PsiStats } from '../../figures/groupStats.ts';
 import type { PodVolumes, VolumeStats } from '../../figures/volumeStats.ts';
 import type { PodRef } from '../../pod/names.ts';
-import { CRI_LABELS, type CriContainerStats, type FilesystemUsage } from '../../wire/cri.ts';
+import { CRI_LABELS } from '../../wire/cri.ts';
+import type { CriContainerStats, FilesystemUsage } from '../../wire/criStats.ts';
 
 export interface CpuStats {
   time: string;

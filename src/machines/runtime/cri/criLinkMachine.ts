@@ -4,7 +4,7 @@ import { assign, setup } from 'xstate';
 import type { GroupDriver } from '../../nodeFacts.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
-import type { CriResponse } from '../../wire/cri.ts';
+import type { CriResponse } from '../../wire/criCalls.ts';
 import { projecting } from '../../xstate/projection.ts';
 import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import type { CriEvent, CriView, RuntimeHandlerView } from './messages.ts';

@@ -1,5 +1,5 @@
 /** Deadlines of CRI calls, all in one place (CRI reference 13.1). Pure. */
-import type { CriMethod } from '../../wire/cri.ts';
+import type { CriMethod } from '../../wire/criCalls.ts';
 import { CRI_METHODS } from '../../wire/criMethods.ts';
 
 /** The kubelet's `runtimeRequestTimeout` default, milliseconds. */

@@ -1,7 +1,7 @@
 /** Calls of the image service that are followed one by one: what each is about, and which secrets it carries. Pure. */
 import type { PeerCall } from '../../pod/peers/peers.ts';
 import { isRecord } from '../../shape/conform.ts';
-import type { CriMethod } from '../../wire/cri.ts';
+import type { CriMethod } from '../../wire/criCalls.ts';
 
 const PEER = 'image service';
 

@@ -2,7 +2,7 @@
 
 import type { GroupDriver } from '../../nodeFacts.ts';
 import { address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
-import type { CriMethod } from '../../wire/cri.ts';
+import type { CriMethod } from '../../wire/criCalls.ts';
 
 /** Whether starts or stops wait for a place: the runtime has as much to do as it is given, and whatever can wait should. */
 export const runtimeBusy = viewKey<boolean>('runtimeBusy');

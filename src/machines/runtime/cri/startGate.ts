@@ -6,7 +6,7 @@
  * holder makes the calls.
  */
 
-import type { CriMethod } from '../../wire/cri.ts';
+import type { CriMethod } from '../../wire/criCalls.ts';
 
 /** Order of those that wait: lower goes first. Other methods pass at any time. */
 export type Ranks = Partial<Record<CriMethod, number>>;

@@ -57,3 +57,9 @@ export function subPathParts(container: Container, variables: () => Built<Readon
   }
   return built(parts);
 }
+
+/** One after the other, for as long as the question is open. */
+export interface BindJob {
+  ask: number;
+  parts: readonly BoundPart[];
+}

@@ -28,9 +28,9 @@ import {
   volumesOfPod,
   without,
 } from './reconcile.ts';
-import type { BoundPart } from './subPaths.ts';
+import type { BindJob } from './subPaths.ts';
 import { type VolumeChanged, type VolumeEvent, volumeMachine } from './volumeMachine.ts';
-import { givenBack, lateness, outcome, type Waiter } from './waiters.ts';
+import { concerns, givenBack, lateness, outcome, type Waiter } from './waiters.ts';
 
 /** What became of pods is looked at this often: a pod that changed, one that nobody wants any more. Costs no I/O. */
 const LOOK_MS = 2_000;
@@ -54,11 +54,6 @@ export interface VolumesFacts extends Moment {
   unanswered(uid: string): readonly string[];
   /** The asker of this question still waits for its answer. */
   isOpen(ask: number): boolean;
-}
-/** One after the other, for as long as the question is open. */
-export interface BindJob {
-  ask: number;
-  parts: readonly BoundPart[];
 }
 export interface VolumesContext extends VolumesInput {
   desired: DesiredState;
@@ -309,12 +304,6 @@ const deciding = effects.extend({
     scanRetry: ({ context }) => retryDelayMs({ minMs: SCAN_RETRY_MS, maxMs: SCAN_RETRY_MAX_MS }, context.attempts),
   },
 });
-
-/** A volume, and who asks for it, are of one pod: the others have nothing new to hear. */
-function concerns(event: Event, uid: string): boolean {
-  if (event.type === 'volume.changed') return event.key.startsWith(`${uid}/`);
-  return event.type === 'volumes.mount' || event.type === 'volumes.unmount' ? event.uid === uid : true;
-}
 
 const LOOK = { type: 'volume.look' } satisfies VolumeEvent;
 

@@ -49,6 +49,12 @@ export function outcome({ actual, rootDir }: Waited, waiter: Waiter): VolumesRes
   return { ok: true, mounts: mountedVolumes(waiter.pod, actual, rootDir) };
 }
 
+/** A volume, and who asks for it, are of one pod: the others have nothing new to hear. */
+export function concerns(event: { type: string; key?: string; uid?: string }, uid: string): boolean {
+  if (event.type === 'volume.changed') return event.key?.startsWith(`${uid}/`) === true;
+  return event.type === 'volumes.mount' || event.type === 'volumes.unmount' ? event.uid === uid : true;
+}
+
 /** Its time is over. */
 export function lateness(o: Late, waiter: Waiter): { reason: string; message: string } {
   const { actual, scanned, error } = o;

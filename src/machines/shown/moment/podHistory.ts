@@ -1,5 +1,5 @@
 /** What is kept of a pod's life, for its timeline. */
-import type { CriMethod } from '../../wire/cri.ts';
+import type { CriMethod } from '../../wire/criCalls.ts';
 
 /** A container as a status shows it. */
 export interface SeenContainer {

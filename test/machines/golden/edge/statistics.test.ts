@@ -8,7 +8,8 @@ import { cadvisorMetrics, containerKey, NOTHING_READ } from '../../../../src/mac
 import { resourceMetrics } from '../../../../src/machines/edge/stats/resourceMetrics.ts';
 import type { Summary } from '../../../../src/machines/edge/stats/stats.ts';
 import type { GroupUse } from '../../../../src/machines/figures/groupStats.ts';
-import { CRI_LABELS, type CriContainerStats } from '../../../../src/machines/wire/cri.ts';
+import { CRI_LABELS } from '../../../../src/machines/wire/cri.ts';
+import type { CriContainerStats } from '../../../../src/machines/wire/criStats.ts';
 import type { Ports } from '../../../../src/ports/ports.ts';
 import { memFs } from '../../../integration/memFs.ts';
 import { virtualTime } from '../../../integration/virtualTime.ts';

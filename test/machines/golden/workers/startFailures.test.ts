@@ -3,7 +3,7 @@
  * and the events; of a node in virtual time, half a minute after the failure.
  */
 import { eventsView } from '../../../../src/machines/foundation/messages.ts';
-import type { CriMethod } from '../../../../src/machines/wire/cri.ts';
+import type { CriMethod } from '../../../../src/machines/wire/criCalls.ts';
 
 import { type Fault, pod, type VirtualNode, virtualNode } from '../../../integration/virtualNode.ts';
 import { goldenTable } from '../table.ts';

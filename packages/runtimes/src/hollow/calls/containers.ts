@@ -1,12 +1,7 @@
 /** Containers of a hollow runtime: each lives the life that its annotations, its image and the script give it. */
-import type {
-  CriContainerState,
-  CriContainerStats,
-  CriRequest,
-  CriResponse,
-  CriSandboxMetrics,
-  CriSandboxStats,
-} from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriContainerState } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
+import type { CriContainerStats, CriSandboxMetrics, CriSandboxStats } from '@actorlet/kubelet/machines/wire/criStats.ts';
 import { CODE, containerItem, containerKey, containerStatus, exitReason, matchContainer, RuntimeRefusal } from '../../shared/model.ts';
 import { annotatedLife, DEFAULT_LIFE, type HollowLife } from '../life.ts';
 import type { Container, Sandbox, Shared } from '../state.ts';

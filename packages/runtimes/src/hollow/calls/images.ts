@@ -1,6 +1,7 @@
 /** Images of a hollow runtime: which names exist, what was pulled, and how an id is made from a name. */
 
-import type { CriRequest, CriResponse, Image } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { Image } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CODE, imageTag, nanos, RuntimeRefusal } from '../../shared/model.ts';
 import { annotatedLife, DEFAULT_LIFE } from '../life.ts';
 import type { Shared } from '../state.ts';

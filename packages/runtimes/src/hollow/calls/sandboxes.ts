@@ -1,5 +1,5 @@
 /** Pod sandboxes of a hollow runtime: a name, an address, and the containers that end with them. */
-import type { CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CODE, matchSandbox, RuntimeRefusal, sandboxItem, sandboxKey, sandboxStatus } from '../../shared/model.ts';
 import { annotatedLife, DEFAULT_LIFE } from '../life.ts';
 import type { Sandbox, Shared } from '../state.ts';

@@ -1,5 +1,10 @@
 /** What a running hollow container claims to use. */
-import type { CriContainerStats, CriMetricDescriptor, CriSandboxMetrics, CriSandboxStats } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type {
+  CriContainerStats,
+  CriMetricDescriptor,
+  CriSandboxMetrics,
+  CriSandboxStats,
+} from '@actorlet/kubelet/machines/wire/criStats.ts';
 import { nanos } from '../../shared/model.ts';
 import type { Container, Sandbox } from '../state.ts';
 import { sumTo, valueAt } from '../usage.ts';

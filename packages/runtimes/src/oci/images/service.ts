@@ -1,5 +1,5 @@
 /** CRI calls about images where OCI images run: those that are built in are answered as ever. */
-import type { FilesystemUsage } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { FilesystemUsage } from '@actorlet/kubelet/machines/wire/criStats.ts';
 import type { ImageHandlers, Oci } from '../../process/types.ts';
 import { CODE, nanos, RuntimeRefusal } from '../../shared/model.ts';
 import { diskUsage } from './budget.ts';

@@ -1,5 +1,5 @@
 /** CRI statistics of a container from /proc: processor time and memory of its processes, summed. */
-import type { CriContainerStats } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriContainerStats } from '@actorlet/kubelet/machines/wire/criStats.ts';
 import { nanos } from '../../shared/model.ts';
 import { familyOf, type ProcStat, TICK_NS } from './procfs.ts';
 import type { Supervised } from './supervise.ts';

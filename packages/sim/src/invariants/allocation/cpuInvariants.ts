@@ -18,7 +18,7 @@ import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { hasPodLevel } from '@actorlet/kubelet/machines/pod/resources/podLevel.ts';
 import { qosClass } from '@actorlet/kubelet/machines/pod/resources/qos.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import type { CriRequest } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriRequest } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 
 import type { HollowContainerDump, HollowDump } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { CpuTuning } from '@actorlet/world/src/node/nodeTuning.ts';

@@ -1,7 +1,7 @@
 /** Invariants about supervision: who crashes, and when a supervisor gives up. */
 import { EscalationError } from '@actorlet/kubelet/actors/supervision/errors.ts';
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { type Checker, targetOf } from '../checker.ts';
 
 /** Limits of `src/actors/tree.ts`, written down a second time on purpose: a changed limit is to be noticed. */

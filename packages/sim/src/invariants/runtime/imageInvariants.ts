@@ -1,5 +1,5 @@
 /** Invariants about images: which of them may be removed. */
-import type { CriRequest } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriRequest } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { imageId } from '@actorlet/runtimes/src/hollow/calls/images.ts';
 import { PINNED_IMAGE } from '@actorlet/world/src/runtime/runtime.ts';
 import type { Checker, Scene } from '../checker.ts';

@@ -1,5 +1,5 @@
 /** Faults of the container runtime, and of what runs in it. */
-import type { CriMethod, CriRequest } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CriError } from '@actorlet/kubelet/ports/ports.ts';
 import type { HollowContainerDump, HollowDump, HollowSandboxDump } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';

@@ -4,7 +4,7 @@ import { createMatcher, type Matcher } from '@actorlet/kubelet/machines/faults/m
 import { apiSubject, type CriSubject, criSubject, FS_OPS, type FsCall } from '@actorlet/kubelet/machines/faults/subjects.ts';
 import type { Select } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { MailboxTap } from '@actorlet/kubelet/machines/supervision/mailboxTap.ts';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { KubeVerdict, SimKube, WatchVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import type { SimRuntime, Verdict } from '@actorlet/world/src/runtime/types.ts';

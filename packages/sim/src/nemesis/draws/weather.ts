@@ -2,7 +2,7 @@
 
 import { FAULT_KINDS } from '@actorlet/kubelet/machines/faults/kinds.ts';
 import type { FaultKind, FaultSpec } from '@actorlet/kubelet/machines/faults/types.ts';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
 import type { Add } from '../entries.ts';
 

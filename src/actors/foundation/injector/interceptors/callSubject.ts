@@ -2,7 +2,8 @@
  * Which pod and container a CRI call is about. Requests name ids only; whose they are is learnt from the runtime's own
  * answers as they pass by, so nothing is asked of it that the node would not ask.
  */
-import { CRI_LABELS, type CriMethod, type CriRequest, type CriResponse, type PodSandboxConfig } from '../../../../machines/wire/cri.ts';
+import { CRI_LABELS, type PodSandboxConfig } from '../../../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/wire/criCalls.ts';
 
 /** Unknown parts are absent. */
 export interface CallSubject {

@@ -2,7 +2,7 @@
 
 import { codeName } from '../../../../machines/faults/describe.ts';
 import { GRPC_CODES } from '../../../../machines/faults/kinds.ts';
-import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError } from '../../../../ports/ports.ts';
 import type { ActiveFault, ActiveFaultOf, ActiveFaults, FaultOf } from '../activeFaults.ts';

@@ -1,5 +1,6 @@
 /** The runtime behind the border: reads pass, and what changes something is waited for, as the kubelet does it. */
-import { CRI_LABELS, type CriContainer, type CriMethod, type CriRequest, type CriResponse } from '../../../../machines/wire/cri.ts';
+import { CRI_LABELS, type CriContainer } from '../../../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/wire/criCalls.ts';
 import { type Clock, type Cri, CriError } from '../../../../ports/ports.ts';
 import type { Expectation, Expectations, Wanted } from '../expectations.ts';
 import { CRI } from '../table.ts';

@@ -1,13 +1,6 @@
 /** What the runtime lists: learnt from what the tree asks anyway, and asked for only while somebody waits for the kubelet. */
-import {
-  CRI_LABELS,
-  type CriContainer,
-  type CriMethod,
-  type CriRequest,
-  type CriResponse,
-  type PodSandbox,
-  type RuntimeHint,
-} from '../../../../machines/wire/cri.ts';
+import { CRI_LABELS, type CriContainer, type PodSandbox, type RuntimeHint } from '../../../../machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/wire/criCalls.ts';
 import type { Clock, Cri } from '../../../../ports/ports.ts';
 import type { WaitEnd } from '../waiting.ts';
 

@@ -1,6 +1,6 @@
 /** The simulation's runtime in the place of the recorded one: containers live as long as they did, and end as they did. */
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
-import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CRI_METHODS } from '@actorlet/kubelet/machines/wire/criMethods.ts';
 import type { Clock, Cri } from '@actorlet/kubelet/ports/ports.ts';
 import type { Otherwise } from '@actorlet/replay/src/lenient/lenient.ts';

@@ -1,7 +1,7 @@
 /** Memory that runs short, and a runtime that does not say what containers use. */
 
 import { LIMITS_EVERY_MS } from '@actorlet/kubelet/machines/reclaim/eviction/evictionMachine.ts';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
 import type { Add } from '../../entries.ts';
 

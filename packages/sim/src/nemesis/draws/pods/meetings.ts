@@ -4,7 +4,7 @@
  */
 
 import { CRITICAL_PRIORITY } from '@actorlet/kubelet/machines/pod/phase.ts';
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { ROOT_DIR } from '@actorlet/world/src/paths.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
 import { Attack, beats, CHANCE } from '../../attack/attack.ts';
