@@ -1,6 +1,9 @@
 /** JSON Schema of fleet files: the table of `packages/fleet/src/spec`. */
 import { API_FAULT, API_FAULTS, API_SELECT } from '@actorlet/fleet/src/spec/apiFaults.ts';
 import {
+  ADOPT,
+  ADOPT_MAX,
+  ADOPT_NODES,
   ALLOCATABLE,
   BANDWIDTH,
   CAPACITY,
@@ -19,6 +22,9 @@ import {
   NAME,
   NAMED_NODE,
   OBJECTS,
+  REFUSE,
+  REFUSE_BY,
+  REGISTRATION,
   REQUESTS,
   RULE_DELAYS,
   RULE_LIFE,
@@ -89,6 +95,15 @@ export function fleetSchema(): JsonSchema {
     }),
     oneOf: [{ required: ['count'] }, { required: ['nodes'] }],
   };
+  const refuse = {
+    ...ofTable(REFUSE, delays({ by: REFUSE_BY })),
+    oneOf: [{ required: ['share'] }, { required: ['order'] }],
+  };
+  const adopt = ofTable(ADOPT, {
+    nodes: { description: 'Which nodes. Every field that is there must match.', ...ofTable(ADOPT_NODES), minProperties: 1 },
+    ...delays({ registration: REGISTRATION }),
+    refuse: list('Nodes whose machine does not come, or comes late.', refuse),
+  });
   const rule = ofTable(
     { ...RULE_SELECT, ...RULE_LIFE },
     { labels: { description: 'Labels of the pod.', ...TEXTS }, exit: fieldSchema(EXIT, DIALECT), ...delays(RULE_DELAYS) },
@@ -109,19 +124,27 @@ export function fleetSchema(): JsonSchema {
       requests: { description: 'Requests of clients that came by the proxy.', ...ofTable({ ...API_SELECT, ...REQUESTS }) },
     },
   );
-  const spec = objectSchema(
-    {
-      seed: fieldSchema(SEED, DIALECT),
-      groups: list('Groups of equal nodes.', group, { minItems: 1, maxItems: GROUPS_MAX }),
-      images: list('Sizes of images. The first entry that matches counts.', ofTable(IMAGE)),
-      pods: list('What containers do, by rules. Annotations of a pod count more.', rule),
-      stages: fieldSchema(STAGES, DIALECT),
-      trouble: { description: 'Faults that clients of the API server meet, drawn by the seed.', ...ofTable(TROUBLE) },
-      steps: list('What is done, in the order of their times.', step),
-      expect: list('What a run must come to.', expected),
-    },
-    ['groups'],
-  );
+  const spec = {
+    ...objectSchema(
+      {
+        seed: fieldSchema(SEED, DIALECT),
+        groups: list('Groups of equal nodes.', group, { minItems: 1, maxItems: GROUPS_MAX }),
+        adopt: list(
+          'Nodes that an autoscaler makes, and that get a kubelet of this fleet.',
+          { ...adopt, required: ['name', 'nodes'] },
+          { maxItems: ADOPT_MAX },
+        ),
+        images: list('Sizes of images. The first entry that matches counts.', ofTable(IMAGE)),
+        pods: list('What containers do, by rules. Annotations of a pod count more.', rule),
+        stages: fieldSchema(STAGES, DIALECT),
+        trouble: { description: 'Faults that clients of the API server meet, drawn by the seed.', ...ofTable(TROUBLE) },
+        steps: list('What is done, in the order of their times.', step),
+        expect: list('What a run must come to.', expected),
+      },
+      [],
+    ),
+    anyOf: [{ required: ['groups'] }, { required: ['adopt'] }],
+  };
   const metadata = ofTable({ name: NAME, description: DESCRIPTION });
   return {
     title: FLEET_KIND,

@@ -3,6 +3,7 @@ import { readDocument } from '@actorlet/kubelet/machines/faults/read/document.ts
 import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
 import type { ScenarioError } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { PodRule } from './pods/rules.ts';
+import { type AdoptSpec, decodeAdopt } from './spec/adopt.ts';
 import { decodeExpect, type ExpectSpec } from './spec/expect.ts';
 import { checkFiles, fieldsIn, type Unreadable } from './spec/fields.ts';
 import {
@@ -17,7 +18,7 @@ import {
 } from './spec/groups.ts';
 import { decodeRule } from './spec/pods.ts';
 import { decodeStep, type StepSpec } from './spec/steps.ts';
-import { DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, NODES_MAX, SEED, SEED_MAX, STAGES } from './spec/table.ts';
+import { ADOPT_MAX, DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, NODES_MAX, SEED, SEED_MAX, STAGES } from './spec/table.ts';
 import { type DrawnFault, decodeTrouble, drawnFaults, type TroubleSpec } from './spec/trouble.ts';
 
 export { type GroupSpec, nodeOf } from './spec/groups.ts';
@@ -28,6 +29,8 @@ export interface FleetSpec {
   /** The same seed draws the same delays and the same shares. */
   seed: number;
   groups: readonly GroupSpec[];
+  /** Nodes that others make. */
+  adopt: readonly AdoptSpec[];
   images: readonly ImageSpec[];
   pods: readonly PodRule[];
   /** Files of KWOK Stages, which `stages.ts` reads. */
@@ -45,7 +48,7 @@ export const FLEET_LABEL = 'actorlet.dev/fleet';
 
 /** A twin of a large cluster has thousands of names. */
 const FILE_BYTES_MAX = 8 * 2 ** 20;
-const NOTHING_MORE = { images: [], pods: [], stages: [], heartbeatMs: null, steps: [], trouble: null, expect: [] } as const;
+const NOTHING_MORE = { adopt: [], images: [], pods: [], stages: [], heartbeatMs: null, steps: [], trouble: null, expect: [] } as const;
 
 /** A fleet of equal nodes `PREFIX-0`, `PREFIX-1` and so on. */
 export function plainFleet(o: { name: string; nodes: number; prefix: string; seed: number }): FleetSpec {
@@ -89,11 +92,21 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   if (spec === undefined) return { name, seed: 1, groups: [], ...NOTHING_MORE };
   const seed = spec.read('seed', SEED) ?? 1;
   const entries = spec.maps('groups');
-  if (entries.length === 0 && !spec.has('groups') && needs === 'nodes') spec.wrong('groups', 'is missing; a fleet needs a group of nodes');
+  if (entries.length === 0 && !spec.has('groups') && !spec.has('adopt') && needs === 'nodes')
+    spec.wrong('groups', 'is missing; a fleet needs a group of nodes');
   if (entries.length > GROUPS_MAX) spec.wrong('groups', `has ${entries.length} entries, at most ${GROUPS_MAX} are allowed`);
   const groups = entries.slice(0, GROUPS_MAX).map(decodeGroup);
   checkGroups(entries, groups);
-  const names = groups.map((g) => g.name);
+  const ofGroups = groups.map((g) => g.name);
+  const adopters = spec.maps('adopt');
+  if (adopters.length > ADOPT_MAX) spec.wrong('adopt', `has ${adopters.length} entries, at most ${ADOPT_MAX} are allowed`);
+  const adopt = adopters.slice(0, ADOPT_MAX).map((entry) => decodeAdopt(entry, ofGroups));
+  if (adopters.length === 0 && groups.length > 0 && groups.every(({ count }, i) => count === 0 && entries[i]?.has('count') === true))
+    entries[0]?.wrong('count', 'is 0, and nothing adopts nodes: there would be none');
+  const names = [...ofGroups, ...adopt.map((a) => a.name)];
+  for (const [i, entry] of adopters.entries()) {
+    if (names.indexOf(adopt[i]?.name ?? '') < ofGroups.length + i) entry.wrong('name', 'is the name of a group, or of another entry');
+  }
   const images = spec.maps('images').map(decodeImage);
   const pods = spec.maps('pods').map((rule) => decodeRule(rule, names));
   const stages = spec.read('stages', STAGES) ?? [];
@@ -110,7 +123,7 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   if (endless) spec.wrong('expect', 'does not say how long the run lasts; add `within` to an expectation, or add a step');
   spec.finish();
   const sorted = [...steps].sort((a, b) => a.atMs - b.atMs);
-  return { name, seed, groups, images, pods, stages, heartbeatMs: null, steps: sorted, trouble, expect };
+  return { name, seed, groups, adopt, images, pods, stages, heartbeatMs: null, steps: sorted, trouble, expect };
 }
 
 /** With the faults of clients that its seed draws among its steps, or with these; and with the times of what is expected after the last. */

@@ -1,7 +1,6 @@
 /** Many nodes in one process, each the production tree on a machine of its own. */
 
 import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
-import { createFeatureGates } from '@actorlet/kubelet/machines/config/gates.ts';
 import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
@@ -9,11 +8,15 @@ import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts'
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Listening } from '@actorlet/kubelet/ports/listening.ts';
 import type { Rng } from '@actorlet/kubelet/ports/ports.ts';
-import { simRng } from '@actorlet/world/src/rng.ts';
+import { type SimRng, simRng } from '@actorlet/world/src/rng.ts';
+import { Adoption, type AdoptionOptions } from './adopt/adoption.ts';
+import { Adopters } from './adopt/choice.ts';
 import { Calls } from './calls.ts';
 import { type FleetSpec, nodeOf } from './file.ts';
 import { Front } from './front/front.ts';
-import { Member } from './nodes/member.ts';
+import { identityOf } from './nodes/machine.ts';
+import type { Member } from './nodes/member.ts';
+import { Members } from './nodes/members.ts';
 import { type NodeAnswer, type NodeEvent, nodesAddr } from './nodes/messages.ts';
 import { nodesSpec } from './nodes/node.ts';
 import type { FleetOverview, NodeFacts, NodeOverview } from './overview.ts';
@@ -21,9 +24,8 @@ import { Leases } from './pace/leases.ts';
 import { pacedPods } from './pace/pods.ts';
 import { startsSpec } from './pace/starts.ts';
 import { FleetTurns } from './pace/turns.ts';
-import { imagesOf } from './pods/images.ts';
-import { compiledRules, rulesOf } from './pods/rules.ts';
 import type { Selection } from './spec/steps.ts';
+import { NODES_MAX } from './spec/table.ts';
 import { fleetTree } from './tree.ts';
 import type { FleetWorld, Shard } from './types.ts';
 import { watchesAddr } from './watches/messages.ts';
@@ -44,12 +46,11 @@ const TLS_FLOOR = 'TLSv1.2';
 const REQUEST_BYTES_MAX = 64 * 1024;
 
 export class Fleet {
-  readonly members: readonly Member[];
   readonly front: Front;
   readonly calls = new Calls();
   readonly tree: SupervisionTree;
   readonly #world: FleetWorld;
-  readonly #byName: ReadonlyMap<string, Member>;
+  readonly #members: Members;
   #serving: Promise<Listening[]> | undefined;
   readonly #chance: Rng;
   readonly #leases: Leases;
@@ -60,7 +61,6 @@ export class Fleet {
     const rng = simRng(`fleet-${spec.seed}`);
     const chance = rng.fork('shares');
     this.#chance = { next: () => chance.next() };
-    const { gates } = createFeatureGates({});
     this.#world = world;
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
     const nodeOfPod = (namespace: string, pod: string): string | undefined => this.#nodeOfPod(namespace, pod);
@@ -76,44 +76,46 @@ export class Fleet {
       return pacedPods(shared?.connect(own) ?? own, { turns, clock });
     };
     this.#leases = new Leases(clock);
-    const { heartbeatMs } = spec;
-    const rules = compiledRules(spec.pods);
-    const images = imagesOf(spec.images);
-    const places = spec.groups.flatMap((group) => {
-      const behaviour = { rules: rulesOf(rules, group.name), image: images(group.bytesPerSecond), heartbeatMs };
-      return Array.from({ length: group.count }, (_, index) => ({ group, behaviour, index }));
-    });
-    this.members = places
-      .filter((_, position) => position % shard.count === shard.index)
-      .map(({ group, behaviour, index }) => {
-        const { name, labels, providerID } = nodeOf(group, index);
-        const own = rng.fork(name);
-        return new Member({
-          ...{ name, labels, providerID },
-          fleet: spec.name,
-          group,
-          behaviour,
-          making: turns,
-          rng: { next: () => own.next() },
-          world: {
-            ...world,
-            yield: turns,
-            net: this.front.of(name, world.net),
-            connect,
-          },
-          gates,
-        });
-      });
-    this.#byName = new Map(this.members.map((m) => [m.name, m]));
-    const { members } = this;
+    this.#members = new Members({ spec, world, rng, turns, front: this.front, connect });
+    const places = spec.groups.flatMap((group) => Array.from({ length: group.count }, (_, index) => ({ group, ...nodeOf(group, index) })));
+    for (const [position, place] of places.entries()) if (position % shard.count === shard.index) this.#members.add(place);
+    const adoption = spec.adopt.length === 0 ? undefined : new Adoption(this.#adopting(spec, { shard, rng }));
+    const nodes = adoption === undefined ? this.#members.count : NODES_MAX;
     const children = [
-      startsSpec({ leases: this.#leases, nodes: members.length }),
+      startsSpec({ leases: this.#leases, nodes }),
       ...(shared === undefined ? [] : [watchesSpec()]),
-      nodesSpec({ members, stopMs: STOP_MS, onEnd: (node) => this.#leases.gone(node) }),
+      nodesSpec({ member: (name) => this.#members.get(name), nodesMax: nodes, stopMs: STOP_MS, onEnd: (node) => this.#leases.gone(node) }),
+      // It is stopped first: no node comes any more.
+      ...(adoption === undefined ? [] : [adoption.spec()]),
     ];
     const ofSupervision = rng.fork('supervision');
     // It does little, and nodes wait for it: it does not take turns with their trees.
     this.tree = fleetTree(children, { clock, log, yield: world.yield, rng: { next: () => ofSupervision.next() }, stopMs: STOP_MS });
+  }
+
+  /** @throws Error where nothing can ask the API server for nodes of others. */
+  #adopting(spec: FleetSpec, { shard, rng }: { shard: Shard; rng: SimRng }): AdoptionOptions {
+    const { admin, clock, log } = this.#world;
+    if (admin === undefined) throw new Error('nodes are adopted by a fleet that may ask for all nodes');
+    const members = this.#members;
+    return {
+      ...{ kube: admin, clock, log, registry: () => this.tree.registry },
+      adopters: new Adopters(spec.adopt, { groups: spec.groups, rngOf: (rule) => rng.fork(`adopt ${rule}`) }),
+      members: {
+        has: (name) => members.get(name) !== undefined,
+        isOwn: (name) => members.get(name)?.isAdopted === false,
+        count: () => members.count,
+        add: ({ name, providerID, group, shape }) => members.add({ name, providerID, group, adopted: { shape } }),
+        drop: (name) => members.drop(name),
+      },
+      isOurs: (name) => Math.floor(simRng(`shard ${name}`).next() * shard.count) === shard.index,
+      machineId: (name) => identityOf({ machine: {} }, { fleet: spec.name, name }).machineId,
+    };
+  }
+
+  /** In the order of the file, then in that of their coming. */
+  get members(): readonly Member[] {
+    return this.#members.list;
   }
 
   #state(): ActorView {
@@ -134,7 +136,7 @@ export class Fleet {
 
   /** Undefined: none of this fleet. */
   member(name: string): Member | undefined {
-    return this.#byName.get(name);
+    return this.#members.get(name);
   }
 
   /** Before the start: machines whose process ended have these pods, by the names of their nodes. */
@@ -271,7 +273,11 @@ export class Fleet {
   /** Seconds until pods were Ready, of all that were created since the fleet is there. */
   podSeconds(): Record<'podReady' | 'podStart', number[]> {
     const times = this.members.map((m) => m.times);
-    return { podReady: times.flatMap((t) => t.createdSeconds), podStart: times.flatMap((t) => t.seenSeconds) };
+    const { podReady, podStart } = this.#members.past;
+    return {
+      podReady: [...podReady, ...times.flatMap((t) => t.createdSeconds)],
+      podStart: [...podStart, ...times.flatMap((t) => t.seenSeconds)],
+    };
   }
 
   /** Each node, in the order of the fleet. */

@@ -270,7 +270,7 @@ class Running implements RunningFleet {
 
   async #stop(): Promise<void> {
     const { around, cleanup } = this.#o;
-    const names = this.#fleet.members.map((m) => m.name);
+    const names = this.#fleet.members.filter((m) => !m.isAdopted).map((m) => m.name);
     try {
       await this.#fleet.stop();
       if (cleanup && this.#adopted && around.outlives) {

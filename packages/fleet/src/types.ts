@@ -31,6 +31,8 @@ export interface FleetWorld {
   connect(node: string, disk: HostFs): KubeApi;
   /** One watch of each kind for all nodes is asked for with it. Absent: each node has watches of its own. */
   sharedWatches?: KubeApi;
+  /** With the kubeconfig's own rights. Absent: the fleet adopts no nodes of others. */
+  admin?: KubeApi;
   /** Trees beside that of the nodes: of a control plane and of a proxy that go with the fleet. */
   beside?(): readonly ActorView[];
   /** Nodes ask for certificates of their own with it. Absent: the way has its credentials already. */

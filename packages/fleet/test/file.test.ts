@@ -69,7 +69,7 @@ describe('a fleet file', () => {
         expect: [
           { name: 'at least 5 nodes Ready', measure: { what: 'nodesReady' }, atLeast: 5, afterMs: 0, withinMs: 60_000, holds: 'once' },
         ],
-        ...{ images: [], pods: [], stages: [], heartbeatMs: null, trouble: null },
+        ...{ adopt: [], images: [], pods: [], stages: [], heartbeatMs: null, trouble: null },
       },
     });
   });
@@ -87,7 +87,7 @@ describe('a fleet file', () => {
       '  groups:\n    - { name: A, count: 1 }\n',
       ['6 spec.groups[0].name: must be lower-case letters, digits, "-" and ".", at most 63 characters'],
     ],
-    ['  groups:\n    - { name: a, count: 0 }\n', ['6 spec.groups[0].count: must be a whole number from 1 to 20000, is 0']],
+    ['  groups:\n    - { name: a, count: 0 }\n', ['6 spec.groups[0].count: is 0, and nothing adopts nodes: there would be none']],
     [
       '  groups:\n    - { name: a, count: 1, nodeName: same }\n',
       ['6 spec.groups[0].nodeName: must contain {index}, which counts the nodes of the group'],

@@ -58,7 +58,13 @@ function lab() {
   const { clock } = ports;
   const n = new Machine('n', clock.monoMs);
   const ended: string[] = [];
-  const nodes = nodesSpec({ members: [n, new Machine('m', clock.monoMs)], stopMs: 20_000, onEnd: (node) => void ended.push(node) });
+  const m = new Machine('m', clock.monoMs);
+  const nodes = nodesSpec({
+    member: (name) => [n, m].find((one) => one.name === name),
+    nodesMax: 2,
+    stopMs: 20_000,
+    onEnd: (node) => void ended.push(node),
+  });
   const tree = fleetTree([startsSpec({ leases: new Leases(clock), nodes: 2 }), nodes], { ...ports, stopMs: 20_000 });
   void tree.start();
   const ask = async (type: 'node.on' | 'node.off' | 'node.restart'): Promise<NodeAnswer> => {

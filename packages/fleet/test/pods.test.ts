@@ -20,7 +20,7 @@ const random = () => {
   return () => rng.next();
 };
 const every = { about: 'all', which: 'every', weight: 1, requirements: [] } as const;
-const rulesOf = (rules: readonly PodRule[], group = 'a') => new PodRules(ofGroup(compiledRules(rules), group), random());
+const rulesOf = (rules: readonly PodRule[], group = 'a') => new PodRules(ofGroup(compiledRules(rules), [group]), random());
 const stage = (name: string, spec: string) => `apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: { name: ${name} }

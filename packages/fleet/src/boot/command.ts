@@ -177,7 +177,7 @@ function kubeconfigBeside(socket: string): string {
 
 /** @returns whether all are gone. */
 async function cleanUp(fleet: Fleet, world: RealWorld): Promise<boolean> {
-  const names = fleet.members.map((m) => m.name);
+  const names = fleet.members.filter((m) => !m.isAdopted).map((m) => m.name);
   try {
     const removed = await removeNodes(names, { kube: world.admin, signal: AbortSignal.timeout(CLEAN_UP_MS) });
     say(`removed ${counted(removed, 'nodes')} from the API\n`);

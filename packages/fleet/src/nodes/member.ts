@@ -7,7 +7,6 @@ import { createNode, type Node } from '@actorlet/kubelet/actors/node.ts';
 import { documentsHere } from '@actorlet/kubelet/actors/pods/sources/document.ts';
 import { apiView } from '@actorlet/kubelet/machines/api/messages.ts';
 import type { FeatureGates, NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
-import { defaultNodeConfig } from '@actorlet/kubelet/machines/config/defaults.ts';
 import type { InjectAnswer, InjectorEvent } from '@actorlet/kubelet/machines/faults/live.ts';
 import { injectorAddr } from '@actorlet/kubelet/machines/faults/messages.ts';
 import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
@@ -24,7 +23,7 @@ import { countingMetrics } from '@actorlet/world/src/node/instruments.ts';
 import { simProber } from '@actorlet/world/src/node/prober.ts';
 import { answerTo, type ExecAnswer } from '../answers.ts';
 import { advertise } from '../extended.ts';
-import { FLEET_LABEL, type GroupSpec } from '../file.ts';
+import type { GroupSpec } from '../file.ts';
 import type { NodeOverview } from '../overview.ts';
 import { type PodCount, PodCounts } from '../pods/counts.ts';
 import { heldOf } from '../pods/held.ts';
@@ -33,18 +32,12 @@ import { type PodsBeingMade, PodTimes } from '../pods/times.ts';
 import { withProc } from '../proc.ts';
 import { type Delay, drawn } from '../spec/delay.ts';
 import type { FleetWorld } from '../types.ts';
+import { configOf, LOGS_DIR, PKI, ROOT_DIR } from './config.ts';
 import { bootIdOf, identityOf, withMachine } from './machine.ts';
 import type { NodeNote } from './nodeMachine.ts';
 
 const encoder = new TextEncoder();
-const ROOT_DIR = '/var/lib/kubelet';
-const LOGS_DIR = '/var/log/pods';
-const PKI = { cert: '/etc/kubernetes/pki/kubelet.crt', key: '/etc/kubernetes/pki/kubelet.key', ca: '/etc/kubernetes/pki/ca.crt' };
-/** On the disk of a node with a certificate of its own. */
-const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 const DIRS = [ROOT_DIR, '/var/log', LOGS_DIR, '/var/log/containers', '/etc/kubernetes/pki'];
-/** What most clusters have. Nothing asks it. */
-const CLUSTER_DNS = '10.96.0.10';
 const ANSWER_TIMEOUT_MS = 10_000;
 /** A minute or two of a quiet node. What it keeps alive counts a thousand times: with 512 it was 6.6 KB for each pod. */
 const RECORDER_ENTRIES = 96;
@@ -61,6 +54,8 @@ export interface MemberOptions {
   labels?: Readonly<Record<string, string>>;
   /** Of its provider; '': none. */
   providerID?: string;
+  /** Others made its node. */
+  isAdopted?: boolean;
   fleet: string;
   group: GroupSpec;
   /** Its own, from the seed of the fleet. */
@@ -83,6 +78,8 @@ interface Behaviour {
 export class Member {
   readonly name: string;
   readonly group: GroupSpec;
+  /** Others made its node, and remove it. */
+  readonly isAdopted: boolean;
   /** How often its daemon was started. */
   boots = 0;
   readonly #o: MemberOptions;
@@ -111,6 +108,7 @@ export class Member {
     this.#o = o;
     this.name = o.name;
     this.group = o.group;
+    this.isAdopted = o.isAdopted ?? false;
     const { clock, yield: turns } = o.world;
     this.times = new PodTimes(clock, o.making);
     this.#runtime = createHollowRuntime(this.#runtimeOptions(o));
@@ -323,58 +321,6 @@ export class Member {
       metrics: countingMetrics(),
     };
   }
-}
-
-function configOf({ name, labels, providerID = '', fleet, group, world, gates, behaviour }: MemberOptions): NodeConfig {
-  const config = defaultNodeConfig({
-    flags: {
-      rootDir: ROOT_DIR,
-      hostnameOverride: name,
-      kubeconfig: world.kubeconfig ?? KUBECONFIG,
-      nodeLabels: { ...group.labels, ...labels, [FLEET_LABEL]: fleet },
-      registerSchedulable: !group.unschedulable,
-      faultInjection: true,
-    },
-    config: {
-      podLogsDir: LOGS_DIR,
-      resolvConf: '',
-      // Without one, each pod of a node would get a warning about it, and the API server an event.
-      clusterDNS: [CLUSTER_DNS],
-      readOnlyPort: 0,
-      healthzPort: 0,
-      maxPods: group.pods,
-      providerID,
-      ...reservedOf(group),
-      rotateCertificates: world.certificates !== undefined,
-      registerWithTaints: [...group.taints],
-      cgroupsPerQOS: false,
-      evictionHard: {},
-      ...(behaviour.heartbeatMs === null ? {} : { nodeStatusReportFrequency: behaviour.heartbeatMs }),
-      enableServer: world.serving !== null,
-      ...(world.serving === null
-        ? {}
-        : {
-            port: world.serving.port,
-            tlsCertFile: PKI.cert,
-            tlsPrivateKeyFile: PKI.key,
-            authentication: {
-              x509: { clientCAFile: PKI.ca },
-              webhook: { enabled: true, cacheTTL: 120_000 },
-              anonymous: { enabled: false },
-            },
-          }),
-    },
-  });
-  return { ...config, gates, flags: { ...config.flags, adminSocket: world.socketPath } };
-}
-
-/** As `systemReserved`, so that the kubelet's own arithmetic comes to what is allocatable. */
-function reservedOf({ reserved, storageBytes }: GroupSpec) {
-  const { cpuMilli, memoryBytes, storageBytes: onDisk } = reserved;
-  return {
-    systemReserved: { cpu: `${cpuMilli}m`, memory: String(memoryBytes), ...(onDisk === 0 ? {} : { 'ephemeral-storage': String(onDisk) }) },
-    localStorageCapacityIsolation: storageBytes !== 0,
-  };
 }
 
 function isReady(object: unknown): boolean {

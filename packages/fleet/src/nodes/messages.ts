@@ -12,7 +12,7 @@ export type NodeEvent =
   | ({ type: 'node.off' } & Asked)
   /** The daemon ends, and another one starts at once. */
   | ({ type: 'node.restart' } & Asked)
-  /** The fleet ends. */
-  | { type: 'node.end'; node: string };
+  /** The fleet ends, or the machine of the node. */
+  | ({ type: 'node.end' } & Asked);
 
 export const nodesAddr: Address<NodeEvent> = address('fleet/nodes');

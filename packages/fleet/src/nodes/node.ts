@@ -27,30 +27,32 @@ const WAITING_OF_NODE_MAX = 4;
 export type NodeMachine = Pick<Member, 'name' | 'on' | 'make' | 'fails' | 'end' | 'note'>;
 
 export interface NodesOptions {
-  members: readonly NodeMachine[];
+  /** Undefined: none of this fleet. */
+  member(name: string): NodeMachine | undefined;
+  /** As many as there may be. */
+  nodesMax: number;
   /** An orderly stop of all daemons takes no longer. */
   stopMs: number;
   /** The daemon of that node does not run any more. */
   onEnd(node: string): void;
 }
 
-export function nodesSpec({ members, stopMs, onEnd }: NodesOptions): DynamicSpec<NodeEvent> {
-  const byName = new Map(members.map((m) => [m.name, m]));
+export function nodesSpec({ member: find, nodesMax, stopMs, onEnd }: NodesOptions): DynamicSpec<NodeEvent> {
   return {
     type: 'dynamic',
     id: 'nodes',
     shutdownMs: stopMs,
-    mailbox: { capacity: Math.max(1, members.length) * WAITING_OF_NODE_MAX },
+    mailbox: { capacity: Math.max(1, nodesMax) * WAITING_OF_NODE_MAX },
     route: (e) => e.node,
     starts: () => true,
     child: (name) => {
-      const member = byName.get(name);
+      const member = find(name);
       if (member === undefined) throw new Error(`${name} is no node of this fleet`);
       return nodeSpec(member, { stopMs, onEnd });
     },
     // Each of them is the word of a person.
     release: () => true,
-    onQuarantine: (name, error) => byName.get(name)?.note({ failure: error.message }),
+    onQuarantine: (name, error) => find(name)?.note({ failure: error.message }),
   };
 }
 
@@ -89,7 +91,8 @@ function nodeSpec(member: NodeMachine, { stopMs, onEnd }: Pick<NodesOptions, 'st
   return {
     type: 'actor',
     id: name,
-    restart: 'permanent',
+    // Its end is that of its machine, or of the fleet.
+    restart: 'transient',
     backoff: BACKOFF,
     intensity: INTENSITY,
     // The supervisor above gives up first, and names all that are late.

@@ -69,7 +69,7 @@ export const nodeMachine = setup({
   meta: projecting<NodeContext>(({ on, failure }) => ({ on, failure })),
   context: ({ input }) => ({ ...input, failure: null }),
   initial: 'choosing',
-  on: { 'node.end': { target: '.leaving' } },
+  on: { 'node.end': { target: '.leaving', actions: [done, keep] } },
   states: {
     choosing: { always: [{ guard: 'on', target: 'waiting' }, { target: 'off' }] },
     off: {
@@ -145,11 +145,11 @@ export const nodeMachine = setup({
       },
     },
     leaving: {
-      meta: { reason: 'Leaving', message: 'the fleet ends, and this daemon with it' },
-      entry: ['passTurn', done],
+      meta: { reason: 'Leaving', message: 'the fleet or the machine ends, and this daemon with it' },
+      entry: ['passTurn'],
       invoke: { src: 'end', onDone: { target: 'ended' } },
-      on: { 'node.end': {} },
+      on: { 'node.end': { actions: [keep] } },
     },
-    ended: { type: 'final' },
+    ended: { type: 'final', entry: [done] },
   },
 });

@@ -67,9 +67,9 @@ export function compiledRules(rules: readonly PodRule[]): CompiledRule[] {
   }));
 }
 
-/** Those of one group of nodes. */
-export function rulesOf(rules: readonly CompiledRule[], group: string): CompiledRule[] {
-  return rules.filter(({ rule }) => rule.groups === undefined || rule.groups.includes(group));
+/** Those that are about nodes of one of these groups. */
+export function rulesOf(rules: readonly CompiledRule[], groups: readonly string[]): CompiledRule[] {
+  return rules.filter(({ rule }) => rule.groups === undefined || rule.groups.some((name) => groups.includes(name)));
 }
 
 export class PodRules {

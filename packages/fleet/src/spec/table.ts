@@ -23,6 +23,7 @@ export const FLEET_KIND = 'Fleet';
 /** Nodes of one process. */
 export const NODES_MAX = 20_000;
 export const GROUPS_MAX = 1_000;
+export const ADOPT_MAX = 100;
 const PODS_MAX = 10_000;
 const CPUS_MAX = 1_024;
 const DAY_MS = 86_400_000;
@@ -52,7 +53,7 @@ export const DELAY = {
 
 export const GROUP = {
   name: about('Unique in its file.', required(NAME)),
-  count: about('Nodes of the group. In place of `nodes`.', integer(1, NODES_MAX)),
+  count: about('Nodes of the group. In place of `nodes`. 0: it is a shape for nodes that are adopted or added.', integer(0, NODES_MAX)),
   nodeName: about('Names of its nodes, with {index}, which counts from 0. Default: NAME-{index}.', string),
   taints: about('KEY=VALUE:EFFECT.', filled(TEXTS, [])),
   unschedulable: about('Its nodes register cordoned. Default false.', filled(bool, false)),
@@ -118,6 +119,31 @@ export const RULE_LIFE = {
 export const STAGES = about('Files of KWOK Stages, relative to this file.', TEXTS);
 export const EXIT = about('Its exit code when it ends by itself. Default 0.', integer(0, 255));
 export const RULE_DELAYS = { start: 'To start.', run: 'Until it ends by itself.', stop: 'From the signal to stop until its end.' } as const;
+
+/** Nodes that an autoscaler makes. */
+export const ADOPT = {
+  name: about('For people, for `groups` of steps and rules, and unique in its file.', required(NAME)),
+  group: about(
+    'Group whose shape a node has that no group has the instance type of. Default: what its status says, else a default node.',
+    string,
+  ),
+} as const;
+/** Which nodes: every list that is there must match. */
+export const ADOPT_NODES = {
+  selector: about("kubectl's label selector: karpenter.sh/nodepool,arch!=arm64.", string),
+  names: about('Names of nodes, with `*`.', TEXTS),
+  providerIDs: about('Ids at the provider, with `*` and `**`: `kwok://**`.', TEXTS),
+} as const;
+export const REGISTRATION = 'From the creation of the node until its kubelet begins. Default 0s.';
+export const REFUSE = {
+  as: about(
+    'noCapacity: the node is deleted, with an event. dead: its kubelet never comes. late: it comes later.',
+    required(words('noCapacity', 'dead', 'late')),
+  ),
+  share: about('That part of the nodes, drawn by the seed.', number(0, 1)),
+  order: about('The first node that is adopted is 1, the next one 2. In place of `share`.', oneOrMore(integer(1, NODES_MAX))),
+} as const;
+export const REFUSE_BY = 'Of late: so much later.';
 
 const STEPS = {
   restart: 'Daemons of these nodes restart, all at once. Their pods run on.',

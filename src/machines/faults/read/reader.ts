@@ -112,6 +112,7 @@ export class MapReader {
       case 'quantity':
         return this.amount(name);
       case 'oneOrMore':
+        if (shape.of.t === 'integer') return this.integers(name, shape.of);
         return shape.of.t === 'string' && shape.of.words !== undefined ? this.words(name, shape.of.words) : this.texts(name);
       default:
         throw new Error(`a scenario has no field of type ${shape.t}: ${this.field(name)}`);
@@ -199,6 +200,19 @@ export class MapReader {
       else this.#problems.at(item as Node, this.#element(name, node, i), `must be a text, is ${this.#shown(name, item)}`);
     }
     return out;
+  }
+  /** One whole number or a list of them. */
+  integers(name: string, { min, max }: NumberLimits): number[] | undefined {
+    const node = this.get(name);
+    if (node === undefined) return undefined;
+    const list = isSeq(node) ? node.items : [node];
+    return list.flatMap((item, i) => {
+      const value = isScalar(item) ? item.value : undefined;
+      if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return [value];
+      const message = `must be a whole number from ${min} to ${max}, is ${this.#shown(name, item)}`;
+      this.#problems.at(item as Node, this.#element(name, node, i), message);
+      return [];
+    });
   }
   words<T extends string>(name: string, words: readonly T[]): T[] | undefined {
     const node = this.get(name);
