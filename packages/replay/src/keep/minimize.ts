@@ -13,6 +13,7 @@ import { type Replayed, replay } from '../player/replay.ts';
 import type { PlayerWatch } from '../player/watch.ts';
 import type { Divergence, Doer, Parted } from '../told/divergence.ts';
 import { Causes } from './causes.ts';
+import { manifestsOf } from './manifests.ts';
 import { ENDED, Meeting } from './meeting.ts';
 import { standIns } from './names.ts';
 import { Digests, renamedLines } from './renamed.ts';
@@ -94,7 +95,10 @@ class Minimizer {
   readonly #goal: Goal;
   readonly #before: number;
   readonly #causes: Causes;
+  /** Names of manifest files, by what they hold: UIDs of pods. */
+  readonly #manifests: ReadonlyMap<string, readonly string[]>;
   readonly #remarks: string[] = [];
+  #hidesFiles: boolean;
   #runs = 0;
 
   constructor(o: MinimizeInput, was: Learned, goal: Goal) {
@@ -103,6 +107,8 @@ class Minimizer {
     this.#known = was.pods.all;
     this.#goal = goal;
     this.#causes = new Causes(was.script);
+    this.#manifests = manifestsOf(was.script);
+    this.#hidesFiles = this.#manifests.size > 0;
     this.#lives = was.lives;
     this.#knownThen = was.known;
     this.#before = inputsIn(o.entries());
@@ -123,7 +129,7 @@ class Minimizer {
     const near = [goal.at.order, ...this.#lives.all.flatMap((uid) => (this.#isOf(uid) ? this.#lives.inputs(uid, goal.at.order) : []))];
     let best: { found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null = null;
     const better = async (pods: readonly string[], inputs: ReadonlySet<number>): Promise<boolean> => {
-      const found = await this.#try(new Edit({ pods, only: inputs }));
+      const found = await this.#try(new Edit({ pods: this.#about(pods), only: inputs }));
       if (found !== null && (best === null || found.inputs <= best.found.inputs)) best = { found, pods, inputs: found.came };
       return found !== null;
     };
@@ -136,6 +142,11 @@ class Minimizer {
       this.#causes.of([...begins, ...near], { once: false }),
     ];
     for (const inputs of [...causes, new Set(all)]) if (await better(alone, inputs)) break;
+    if (best === null && this.#hidesFiles) {
+      // The node may come to it another way while it reads them.
+      this.#hidesFiles = false;
+      for (const inputs of [...causes, new Set(all)]) if (await better(alone, inputs)) break;
+    }
     if (best === null && (await better([], new Set(all)))) await fewest(others, (some) => better(uidsWithout(others, some), new Set(all)));
     if (best === null) return best;
     const { pods, inputs } = best as { pods: readonly string[]; inputs: ReadonlySet<number> };
@@ -205,12 +216,19 @@ class Minimizer {
     return isIts(wasBy) || isIts(nowBy) || JSON.stringify(goal.parted).includes(uid);
   }
 
+  /** What tells of these pods: their UIDs, and in listings the files that hold nothing else. */
+  #about(pods: readonly string[]): string[] {
+    if (!this.#hidesFiles) return [...pods];
+    const files = [...this.#manifests].filter(([, uids]) => uids.every((uid) => pods.includes(uid)));
+    return [...pods, ...files.map(([name]) => JSON.stringify(name))];
+  }
+
   /** Null: the names matter. */
   async #renamed(pods: readonly string[], inputs: ReadonlySet<number>): Promise<Try | null> {
     const node = namesOfNode(this.#o.header);
     for (const containers of [true, false]) {
       const names = standIns({ pods: this.#known, node, texts: textsOf(this.#o.header, this.#script), containers });
-      const found = await this.#try(new Edit({ pods, only: inputs, names }), true);
+      const found = await this.#try(new Edit({ pods: this.#about(pods), only: inputs, names }), true);
       if (found === null) continue;
       if (!containers) this.#remarks.push(CONTAINERS_STAY);
       return found;

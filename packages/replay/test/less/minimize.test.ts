@@ -38,16 +38,26 @@ it('with nothing left out, each thing comes in the order of the recording', asyn
 });
 
 it.each([
-  { pod: 'default/steady-n1', part: 10, end: /^syncing\.settled, Running, main running after 0 restarts$/ },
-  { pod: 'default/crasher-n1', part: 3, end: /^syncing\.settled, Running, main waiting \(CrashLoopBackOff\) after [3-9] restarts$/ },
-])('$pod ends the same with one of $part inputs, and without the other pods', { timeout: 240_000 }, async ({ pod, part, end }) => {
-  const small = await minimize({ ...inputsOf(lines), own: OWN, around: AROUND, pod, runsMax: 25 });
-  expect(small).toMatchObject({ pods: { before: 5, after: 1 }, end: expect.stringMatching(end), remarks: [] });
-  expect(small.inputs.after).toBeLessThanOrEqual(small.inputs.before / part);
-  const { header, entries } = inputsOf(small.lines);
-  const again = await replay({ header, next: entries(), own: OWN, entropy: AROUND.hashes, drain: () => AROUND.drain() });
-  expect(again).toMatchObject({ divergence: null, failure: null, inputs: small.inputs.after });
-});
+  { pod: 'default/steady-n1', part: 10, manifests: 5, end: /^syncing\.settled, Running, main running after 0 restarts$/ },
+  {
+    pod: 'default/crasher-n1',
+    part: 5,
+    manifests: 1,
+    end: /^syncing\.settled, Running, main waiting \(CrashLoopBackOff\) after [3-9] restarts$/,
+  },
+])(
+  '$pod ends the same with one of $part inputs, and without the other pods',
+  { timeout: 240_000 },
+  async ({ pod, part, manifests, end }) => {
+    const small = await minimize({ ...inputsOf(lines), own: OWN, around: AROUND, pod, runsMax: 25 });
+    expect(small).toMatchObject({ pods: { before: 5, after: 1 }, end: expect.stringMatching(end), remarks: [] });
+    expect(small.inputs.after).toBeLessThanOrEqual(small.inputs.before / part);
+    expect(small.lines.filter((line) => /"ask","fs\.readFile".*\/manifests\//.test(line))).toHaveLength(manifests);
+    const { header, entries } = inputsOf(small.lines);
+    const again = await replay({ header, next: entries(), own: OWN, entropy: AROUND.hashes, drain: () => AROUND.drain() });
+    expect(again).toMatchObject({ divergence: null, failure: null, inputs: small.inputs.after });
+  },
+);
 
 it('a divergence in a pod stays with its life alone, and is gone where what was done then is what is done now', {
   timeout: 240_000,
