@@ -1,15 +1,17 @@
 /**
  * A cluster whose API server or etcd is away for a while, in every way it can be: not there when the daemon starts,
- * killed, frozen with its connections open, without its store. Pods go on; what happened meanwhile is told afterwards;
- * nothing flips.
+ * killed, frozen with its connections open, without its store, with a store of some time ago. Pods go on; what happened
+ * meanwhile is told afterwards; nothing flips.
  */
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { manifest, sh } from '../../e2e/manifests.ts';
 import { containers } from '../../e2e/runtime.ts';
-import { type Cluster, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster } from '../cluster.ts';
+import { type Cluster, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster } from '../cluster.ts';
 import { Witness } from '../witness.ts';
 
 let cluster: Cluster;
@@ -175,6 +177,54 @@ describe('a node', () => {
     expect(await lives('both')).toEqual(before);
     await plane.kubectl('delete', 'pod', 'both');
   });
+
+  it('whose etcd is put back to a backup keeps what ran then, and ends what came later', async () => {
+    const { plane } = cluster;
+    const [data, copy] = [join(plane.dir, 'etcd'), join(plane.dir, 'etcd-copy')];
+    const programs = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const;
+    const whileDown = async (act: () => void) => {
+      for (const name of [...programs].reverse()) await plane.kill(name);
+      act();
+      await plane.start(...programs);
+    };
+    const renewed = async (what: string) => {
+      const sinceMs = Date.now();
+      const lease = ['-n', 'kube-node-lease', 'get', 'lease', NODE_NAME, '-o', 'jsonpath={.spec.renewTime}'];
+      await cluster.daemon.wait(what, async () => Date.parse(await cluster.kubectl(...lease)) > sinceMs, LONG);
+    };
+    for (const name of ['of-then', 'goes']) await cluster.create(name, { containers: [probed('main')] });
+    for (const name of ['of-then', 'goes']) await cluster.ready(name);
+    const before = await lives('of-then');
+    const goes = await lives('goes');
+    await renewed('a lease of the backup');
+    await whileDown(() => cpSync(data, copy, { recursive: true }));
+    await cluster.create('later', { nodeName: NODE_NAME, containers: [probed('main')] });
+    const { metadata: later } = await cluster.ready('later');
+    await plane.kubectl('delete', 'pod', 'goes');
+    // A backup as young as the last lease cannot be told from the present.
+    await renewed('a lease after the backup');
+    await whileDown(() => {
+      rmSync(data, { recursive: true });
+      cpSync(copy, data, { recursive: true });
+    });
+    const isThere = async () => (await containers(cluster.lab)).some((c) => c.uid === later.uid);
+    await cluster.daemon.wait('the later pod to leave the machine', async () => !(await isThere()), LONG);
+    await cluster.daemon.wait(
+      'the pod that had ended to run anew',
+      async () => isReady((await cluster.pod('goes')) ?? ({ status: {} } as Pod)),
+      LONG,
+    );
+    await cluster.daemon.wait(
+      'its containers to be others',
+      async () => JSON.stringify(await lives('goes')) !== JSON.stringify(goes),
+      LONG,
+    );
+    await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
+    expect(await lives('of-then')).toEqual(before);
+    await cluster.create('after', { nodeName: NODE_NAME, containers: [probed('main')] });
+    await cluster.ready('after');
+    await plane.kubectl('delete', 'pod', 'of-then', 'goes', 'after');
+  }, 480_000);
 
   it('ran nothing twice meanwhile, and restarted nothing but what ended', () => {
     expect(witness.looks).toBeGreaterThan(100);
