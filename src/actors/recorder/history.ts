@@ -6,6 +6,7 @@
 import type { PodStatus } from '../../machines/kube/types.ts';
 import type { StatusView } from '../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import { BUNDLE_ENTRIES } from '../../machines/shown/deaths/bundle.ts';
 import type { PodHistory, RuntimeCall } from '../../machines/shown/moment/podHistory.ts';
 import type { SupervisionEvent } from '../../machines/supervision/observed.ts';
 import { CRI_LABELS } from '../../machines/wire/cri.ts';
@@ -15,13 +16,18 @@ import { SecretWords } from './secretWords.ts';
 
 /** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
 const PODS_MAX = 256;
-/** Changes of state kept per pod; its first ones stay, since they tell how it started. */
-const STEPS_MAX = 160;
-const FIRST_STEPS_KEPT = 40;
-/** Calls of the runtime kept per pod, likewise. */
-const CALLS_MAX = 160;
-/** Spans of containers kept per pod, likewise. */
-const SPANS_MAX = 160;
+/** Entries kept per pod, of each kind; the first ones stay, since they tell how it started. */
+interface HistoryBounds {
+  readonly steps: number;
+  readonly calls: number;
+  readonly spans: number;
+  readonly first: number;
+}
+const WHOLE: HistoryBounds = { steps: 160, calls: 160, spans: 160, first: 40 };
+/** For bundles of deaths alone: what one of them shows. Of 256 pods that is some 10 MiB at most. */
+const LEAN: HistoryBounds = { ...BUNDLE_ENTRIES, first: 0 };
+/** Longest reason of a change of state. */
+const REASON_CHARS_MAX = 1024;
 /** Secrets kept per pod: words of commands, values of variables. */
 const SECRETS_MAX = 500;
 const SECRETS_CHARS_MAX = 64 * 1024;
@@ -62,32 +68,30 @@ const NOT_KEPT: ReadonlySet<string> = new Set(['Status', 'Version', 'ListContain
 const COMMAND = 'ExecSync';
 const COMMANDS_KEPT = 8;
 
-function bound<T>(history: PodHistory, list: T[], max: number): void {
+function bound<T>(history: PodHistory, list: T[], { max, first }: { max: number; first: number }): void {
   const surplus = list.length - max;
   if (surplus <= 0) return;
-  list.splice(FIRST_STEPS_KEPT, surplus);
+  list.splice(first, surplus);
   history.left += surplus;
 }
-export function keepStep(history: PodHistory, step: PodHistory['steps'][number]): void {
-  keep(history, history.steps, step, STEPS_MAX);
+export function keepStep(history: PodHistory, step: PodHistory['steps'][number], { steps, first } = WHOLE): void {
+  history.steps.push(step);
+  bound(history, history.steps, { max: steps, first });
 }
-export function keepCall(history: PodHistory, call: RuntimeCall): void {
-  keep(history, history.calls, call, CALLS_MAX);
+export function keepCall(history: PodHistory, call: RuntimeCall, { calls, first } = WHOLE): void {
+  history.calls.push(call);
+  bound(history, history.calls, { max: calls, first });
 }
 /** Takes what a status shows of a pod's containers. */
-export function keepStatus(history: PodHistory, status: PodStatus, atMs: number): void {
+export function keepStatus(history: PodHistory, { status, atMs }: { status: PodStatus; atMs: number }, { spans, first } = WHOLE): void {
   if (history.readyAtMs === undefined && isReady(status)) history.readyAtMs = atMs;
-  if (noteContainers(history.containers, seenIn(status), atMs)) bound(history, history.containers, SPANS_MAX);
+  if (noteContainers(history.containers, seenIn(status), atMs)) bound(history, history.containers, { max: spans, first });
 }
 export const newHistory = (): PodHistory => ({ steps: [], calls: [], containers: [], left: 0 });
 
-function keep<T>(history: PodHistory, list: T[], item: T, max: number): void {
-  list.push(item);
-  bound(history, list, max);
-}
-
-/** `lean`: nobody looks at the node, so a secret is known as it is alone. */
+/** `lean`: nobody looks at the node. A secret is known as it is alone, and less is kept. */
 export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean: false }): History {
+  const bounds = lean ? LEAN : WHOLE;
   const pods = new Map<string, PodHistory>();
   const owners = new Map<string, string>();
   const historyOf = (uid: string): PodHistory => {
@@ -105,20 +109,18 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
   const secrets = new WeakMap<PodHistory, Set<string>>();
   const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
   let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
-  const own = (id: string | undefined, uid: string | undefined): void => ownedBy(owners, id, uid);
-
   return {
     observe(e) {
       if (e.kind !== 'transition' || !e.path.startsWith(WORKER)) return;
       const history = historyOf(e.path.slice(WORKER.length));
-      keepStep(history, { atMs: e.atMs, from: e.from, to: e.to, event: e.event, reason: e.reason });
+      keepStep(history, stepOf(e), bounds);
     },
     see(statuses) {
       for (const [uid, history] of pods) {
         const status = statuses.get(uid)?.status;
         if (status === undefined || told.get(history) === status) continue;
         told.set(history, status);
-        keepStatus(history, status, clock.wallMs());
+        keepStatus(history, { status, atMs: clock.wallMs() }, bounds);
       }
     },
     of: (uid) => pods.get(uid),
@@ -146,7 +148,7 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
         if (uid === undefined) {
           const answer = cri.call(method, req, opts);
           // Made by an earlier daemon: from here on it is known whose it is.
-          answer.then((told) => own(at(told, 'status', 'id'), at(told, 'status', 'labels', CRI_LABELS.podUid)), ignored);
+          answer.then((told) => ownedBy(owners, at(told, 'status', 'id'), at(told, 'status', 'labels', CRI_LABELS.podUid)), ignored);
           return answer;
         }
         const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
@@ -157,7 +159,7 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
         const isKept = nth <= COMMANDS_KEPT;
         const tell = (): void => watchers.forEach((fn) => void fn(uid, noted));
         if (isKept) {
-          keepCall(history, noted);
+          keepCall(history, noted, bounds);
           tell();
         }
         const span = tracer?.(uid, noted);
@@ -166,12 +168,12 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
           if (error !== undefined) noted.error = words.hidden(briefly(error)).slice(0, ERROR_CHARS_MAX);
           span?.ended(error);
           noted.endMs = clock.wallMs();
-          if (!isKept && noted.error !== '') keepCall(history, noted);
+          if (!isKept && noted.error !== '') keepCall(history, noted, bounds);
           if (isKept || noted.error !== '') tell();
         };
         const answer = cri.call(method, req, span === undefined ? opts : { ...opts, traceparent: span.traceparent });
         answer.then((told) => {
-          own(at(told, 'containerId') ?? at(told, 'podSandboxId'), uid);
+          ownedBy(owners, at(told, 'containerId') ?? at(told, 'podSandboxId'), uid);
           ended(undefined);
         }, ended);
         return answer;
@@ -179,6 +181,10 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
       return withCall(cri, call);
     },
   };
+}
+
+function stepOf({ atMs, from, to, event, reason }: Extract<SupervisionEvent, { kind: 'transition' }>): PodHistory['steps'][number] {
+  return { atMs, from, to, event, reason: reason.slice(0, REASON_CHARS_MAX) };
 }
 
 export function isReady(told: { conditions?: readonly { type: string; status: string }[] | undefined } | undefined): boolean {

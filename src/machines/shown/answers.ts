@@ -1,4 +1,4 @@
-/** What `actorctl why`, `healthz` and `recorder` print as data: the tables of their fields, from which the schemas are written. */
+/** What `actorctl why`, `healthz`, `recorder`, `deaths` and `disagreements` print as data: the tables of their fields, from which the schemas are written. */
 import { about, any, bool, integer, list, type ObjectOf, object, required, string } from '../shape/shape.ts';
 
 const text = required(string);
@@ -85,6 +85,43 @@ export const ENTRY = {
   detail: text,
   from: text,
   causes: required(list(object(CAUSE))),
+};
+
+/** An entry of `deaths`, and the head of `death`. */
+export const DEATH_HEAD = {
+  id: about('Sorts by time.', text),
+  kind: about('oom, probe, exit, signal, start, image, evicted, refused or stuck.', text),
+  pod: required(object({ uid: text, namespace: text, name: text })),
+  owner: about("KIND/NAME of its controller; '' where it has none.", text),
+  container: about("'' for a pod as a whole.", text),
+  atMs: moment,
+  key: about('The same death has it once.', text),
+  title: about('In one line.', text),
+  nth: about('Which one of its loop it is, from 1.', count),
+};
+/** `disagreements`. */
+export const LEDGER = {
+  sinceMs: moment,
+  expected: about('What is waited for now.', required(list(object({ kind: text, pod: text, uid: text, what: text, sinceMs: moment })))),
+  disagreements: required(
+    list(
+      object({
+        id: count,
+        sort: about('missing, unexpected or differs.', text),
+        kind: about('The act, in the words of its interface.', text),
+        pod: about("NAMESPACE/NAME; '' of the node.", text),
+        uid: text,
+        expected: text,
+        came: text,
+        sinceMs: moment,
+        settledMs: about('Milliseconds since 1970; null while it stands.', required(any)),
+        rule: about('An entry of docs/spec.', text),
+        known: about('An entry of docs/differences.md; null: it is on no list.', required(any)),
+      }),
+    ),
+  ),
+  counts: about('Judged acts.', required(list(object({ kind: text, agreed: count, disagreed: count, known: count })))),
+  dropped: about('Disagreements that there were too many to keep.', count),
 };
 
 export type Explanation = ObjectOf<typeof WHY>;

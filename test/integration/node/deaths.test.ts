@@ -4,6 +4,7 @@ import { deathsDir, deathsView } from '../../../src/machines/reclaim/deaths/mess
 import { type DeathBundle, readBundle } from '../../../src/machines/shown/deaths/bundle.ts';
 import { deathHtml } from '../../../src/machines/shown/deaths/html.ts';
 import { deathLines } from '../../../src/machines/shown/deaths/text.ts';
+import { complaintsOf, validator } from '../../schemas/rig.ts';
 import { cluster, create, inApi, secret } from '../cluster/clusterPods.ts';
 import { MANIFESTS, pod, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
@@ -45,6 +46,10 @@ describe('a container that ends badly', () => {
     expect(h.fs.has(`${DIR}/${b.head.id}.json`)).toBe(true);
     expect((await h.fs.stat(`${DIR}/${b.head.id}.json`)).mode & 0o777).toBe(0o600);
     expect(await h.metrics.render()).toContain('actorlet_deaths_total{kind="exit"} 1');
+    // What `actorctl deaths -o json` and `death ID -o json` print.
+    const validate = validator('actorctl.json');
+    for (const printed of [heads(h), b]) expect(complaintsOf(validate, JSON.parse(JSON.stringify(printed)))).toEqual([]);
+    expect(validate([{ ...heads(h)[0], kind: 7 }])).toBe(false);
   });
 
   it('has none where it ended well, or the node was asked to end it', async () => {

@@ -246,7 +246,7 @@ export class Recording implements Facts {
     for (const mark of this.#facts.get(statusesView.view)?.of(uid) ?? []) {
       if (mark.atMs > atMs) break;
       const entry = mark.atMs < (this.runs[runIndex]?.fromMs ?? 0) ? undefined : (mark.read?.() as StatusPart | undefined);
-      if (entry !== undefined) keepStatus(history, entry.status, mark.atMs);
+      if (entry !== undefined) keepStatus(history, { status: entry.status, atMs: mark.atMs });
     }
     return history;
   }

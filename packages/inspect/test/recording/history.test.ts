@@ -47,3 +47,15 @@ it('keeps each call that failed, and tells of its end', async () => {
   expect(calls.filter((c) => c.error !== '')).toHaveLength(2);
   expect(heard.filter((line) => line.includes('away'))).toHaveLength(2);
 });
+
+it('keeps no more than a bundle of a death has, where nobody looks at the node', () => {
+  const history = createHistory(virtualTime().clock, { lean: true });
+  const step = { kind: 'transition', path: 'node/pods/workers/u', atMs: 0, from: 'a', to: 'b', event: 'e' } as const;
+  for (let i = 0; i < 300; i++) history.observe({ ...step, reason: `${i} ${'x'.repeat(100_000)}` } as never);
+  const { steps = [], left } = history.of('u') ?? {};
+  expect(steps).toHaveLength(60);
+  expect(left).toBe(240);
+  expect(steps.at(-1)?.reason).toHaveLength(1024);
+  for (let i = 0; i < 300; i++) history.observe({ ...step, path: `node/pods/workers/other-${i}`, reason: '' } as never);
+  expect(history.of('u')).toBeUndefined();
+});

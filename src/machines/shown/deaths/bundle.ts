@@ -113,9 +113,8 @@ export interface DeathBundle {
 }
 
 const EVENTS_MAX = 40;
-const STEPS_MAX = 60;
-const CALLS_MAX = 60;
-const SPANS_MAX = 40;
+/** The newest entries of a pod's history that a bundle has. */
+export const BUNDLE_ENTRIES = { steps: 60, calls: 60, spans: 40 } as const;
 const SAMPLES_MAX = 200;
 const WHY_LINES_MAX = 80;
 /** Longest line of any text but those of logs. */
@@ -151,9 +150,9 @@ export function bundleOf(f: DeathFacts): DeathBundle {
     why: f.why.slice(0, WHY_LINES_MAX).map(line),
     causes: f.causes.map(({ atMs: at, by, what }) => ({ atMs: at, by, what: line(what) })),
     worker: f.worker,
-    steps: f.history.steps.slice(-STEPS_MAX).map((step) => ({ ...step, reason: line(step.reason) })),
-    calls: f.history.calls.slice(-CALLS_MAX).map((call) => ({ ...call, about: f.image(call.about), error: line(call.error) })),
-    containers: f.history.containers.slice(-SPANS_MAX),
+    steps: f.history.steps.slice(-BUNDLE_ENTRIES.steps).map((step) => ({ ...step, reason: line(step.reason) })),
+    calls: f.history.calls.slice(-BUNDLE_ENTRIES.calls).map((call) => ({ ...call, about: f.image(call.about), error: line(call.error) })),
+    containers: f.history.containers.slice(-BUNDLE_ENTRIES.spans),
     probes: told.probes,
     usage: f.usage.slice(-SAMPLES_MAX),
     group: f.group,
