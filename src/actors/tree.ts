@@ -74,7 +74,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
         checkpointSpec(o.checkpoint),
         telemetrySpec({ cluster: o.api !== null }),
         ...(o.injector === null ? [] : [injectorSpec(o.injector)]),
-        ...(o.observes ? [observerSpec()] : []),
+        ...(o.observer === null ? [] : [observerSpec(o.observer)]),
       ]),
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },

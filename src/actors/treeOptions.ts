@@ -1,5 +1,6 @@
 /** What the tree is made of, per actor, derived from the node's configuration. The `options.ts` of each layer has its part. */
 
+import { podGroup } from '../machines/allocation/cgroups/names.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import type { NodeFacts } from '../machines/nodeFacts.ts';
 import type { SourceName } from '../machines/pod/runtime/seen.ts';
@@ -12,6 +13,7 @@ import { type EdgeOptions, edgeOptions } from './edge/options.ts';
 import type { Inspect } from './edge/server.ts';
 import type { CheckpointOptions } from './foundation/checkpoint.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
+import type { ObserverOptions } from './foundation/observer.ts';
 import { type PodsOptions, podsOptions, type StaticSourceOptions, staticSourceOptions } from './pods/options.ts';
 import type { ApiSourceOptions } from './pods/sources/api.ts';
 import { type DeathSources, type ReclaimOptions, reclaimOptions } from './reclaim/options.ts';
@@ -38,6 +40,8 @@ export interface TreeOptions
   checkpoint: CheckpointOptions;
   /** Null unless the node was started with `--actorlet-fault-injection`. */
   injector: InjectorOptions | null;
+  /** Null unless the kubelet of this node is another program. */
+  observer: ObserverOptions | null;
   /** Null in standalone mode. */
   api: ApiOptions | null;
 }
@@ -71,6 +75,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
   return {
     checkpoint: { rootDir: config.flags.rootDir },
     injector: o.injector,
+    observer: o.observer === true ? { podGroup: (pod) => podGroup(config.config, facts().cgroupDriver, pod) } : null,
     ...edgeOptions(config, {
       ...{ nodeName, inspect, build, facts },
       faults: o.injector === null ? null : o.injector.activeFaults,

@@ -4,8 +4,10 @@
  * Rebuilt from: the observer port, the listing of the runtime, and the pods.
  */
 import { fromCallback } from 'xstate';
-import { podsView } from '../../machines/pods/manager/messages.ts';
+import type { Pod } from '../../machines/kube/types.ts';
+import { isWanted, podsView } from '../../machines/pods/manager/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
+import type { UnexpectedAct } from '../../machines/shown/observer/ledger.ts';
 import { observerView } from '../../machines/shown/observer/ledger.ts';
 import { unexpectedActs } from '../../machines/shown/observer/unexpected.ts';
 import type { Observer } from '../../ports/machine/observer.ts';
@@ -14,19 +16,26 @@ import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 /** A pod comes to the runtime and to this tree by two ways: one may be so much slower. */
 const UNEXPECTED_AFTER_MS = 20_000;
 const LOOK_EVERY_MS = 2_000;
+/** Groups of pods change seldom, and each costs a look at the machine. */
+const GROUPS_EVERY_MS = 6_000;
 /** Bursts of changes are shown as one. */
 const SHOWN_EVERY_MS = 250;
 
+export interface ObserverOptions {
+  /** Path of the group of one pod; undefined: it has none. */
+  podGroup(pod: Pod): string | undefined;
+}
+
 /** Shows what is expected of the kubelet, and looks for what nobody expected. */
-export function observerSpec(): ActorSpec {
+export function observerSpec(o: ObserverOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'observer',
-    start: (ctx) => ({ logic: fromCallback(() => observing(ctx)) }),
+    start: (ctx) => ({ logic: fromCallback(() => observing(ctx, o)) }),
   };
 }
 
-function observing(ctx: ActorCtx): () => void {
+function observing(ctx: ActorCtx, o: ObserverOptions): () => void {
   const { observer, clock } = ctx.ports;
   if (observer === undefined) throw new Error('this node observes nothing');
   let showing: unknown;
@@ -39,8 +48,10 @@ function observing(ctx: ActorCtx): () => void {
   });
   show();
   const since = new Map<string, number>();
+  const groups = new PodGroups(ctx, o);
   const look = (): void => {
-    lookAround(ctx, observer, since);
+    groups.look();
+    lookAround(ctx, observer, { since, more: groups.gone });
     looking = clock.setTimeout(look, LOOK_EVERY_MS);
   };
   let looking = clock.setTimeout(look, LOOK_EVERY_MS);
@@ -51,13 +62,63 @@ function observing(ctx: ActorCtx): () => void {
   };
 }
 
-function lookAround({ ports, registry }: ActorCtx, observer: Observer, since: Map<string, number>): void {
+interface Seen {
+  /** Monotonic ms since when each act is seen. */
+  since: Map<string, number>;
+  more: readonly UnexpectedAct[];
+}
+
+function lookAround({ ports, registry }: ActorCtx, observer: Observer, { since, more }: Seen): void {
   const nowMs = ports.clock.monoMs();
   const pods = registry.read(podsView)?.value;
   const names = [...(pods?.records ?? [])].map(([uid, { pod }]) => [uid, `${pod.metadata.namespace}/${pod.metadata.name}`] as const);
   observer.pods(new Map(names));
-  const acts = new Map(unexpectedActs(registry.read(runtimePodsView)?.value, pods).map((act) => [JSON.stringify(act), act]));
+  const all = [...unexpectedActs(registry.read(runtimePodsView)?.value, pods), ...more];
+  const acts = new Map(all.map((act) => [JSON.stringify(act), act]));
   for (const key of since.keys()) if (!acts.has(key)) since.delete(key);
   for (const key of acts.keys()) if (!since.has(key)) since.set(key, nowMs);
   observer.unexpected([...acts].flatMap(([key, act]) => (nowMs - (since.get(key) ?? nowMs) >= UNEXPECTED_AFTER_MS ? [act] : [])));
+}
+
+/** Pods whose containers run, although the cgroup of the pod is gone. */
+class PodGroups {
+  gone: readonly UnexpectedAct[] = [];
+  readonly #ctx: ActorCtx;
+  readonly #o: ObserverOptions;
+  #lookedMonoMs = 0;
+  #looking = false;
+
+  constructor(ctx: ActorCtx, o: ObserverOptions) {
+    this.#ctx = ctx;
+    this.#o = o;
+  }
+
+  look(): void {
+    const { cgroups, clock } = this.#ctx.ports;
+    if (cgroups === undefined || this.#looking || clock.monoMs() - this.#lookedMonoMs < GROUPS_EVERY_MS) return;
+    this.#looking = true;
+    const over = (): void => {
+      [this.#looking, this.#lookedMonoMs] = [false, clock.monoMs()];
+    };
+    // What cannot be read now is read the next time.
+    this.#found(cgroups).then((gone) => {
+      this.gone = gone;
+      over();
+    }, over);
+  }
+
+  async #found(cgroups: NonNullable<ActorCtx['ports']['cgroups']>): Promise<UnexpectedAct[]> {
+    const { registry } = this.#ctx;
+    const listing = registry.read(runtimePodsView)?.value.pods;
+    const gone: UnexpectedAct[] = [];
+    for (const record of registry.read(podsView)?.value.records.values() ?? []) {
+      const { pod } = record;
+      const { uid, namespace, name } = pod.metadata;
+      const path = isWanted(record) && listing?.get(uid)?.containers.some((c) => c.state === 'running') ? this.#o.podGroup(pod) : undefined;
+      if (path === undefined || (await cgroups.exists(path))) continue;
+      const came = `containers run without the cgroup ${path} of their pod`;
+      gone.push({ kind: 'Cgroup', pod: `${namespace}/${name}`, uid, expected: 'expects it', came });
+    }
+    return gone;
+  }
 }

@@ -263,6 +263,20 @@ describe('beside a kubelet that does something else', () => {
       came: expect.stringContaining('conditions[Ready].status is False, not True'),
     });
   });
+
+  it('names a group of a pod that is gone', async () => {
+    await using b = await beside({ cgroups: true });
+    const { h } = b;
+    create(b, 'web');
+    await h.until('Ready for the observer', () => isReady(b.status('web')));
+    await h.advance(30_000);
+    const group = [...h.cgroups.groups.keys()].find((path) => path.includes(b.uid('web') ?? '?'));
+    expect(group).toBeDefined();
+    await stopTheKubelet(b);
+    h.cgroups.take(group ?? '');
+    await h.until('it is named', () => disagreedAt(b).includes('unexpected Cgroup default/web'), 30_000);
+    expect(b.acts).toEqual([]);
+  });
 });
 
 describe('the border', () => {

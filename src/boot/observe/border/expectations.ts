@@ -255,7 +255,7 @@ export class Expectations {
   #progressed({ kind, uid }: Open): void {
     const nowMs = this.#clock.monoMs();
     for (const open of this.#open.values())
-      if (open.kind === kind || (open.kind === 'PodStatus' && open.uid === uid)) open.progressMonoMs = nowMs;
+      if (open.kind === 'PodStatus' ? open.uid === uid : open.kind === kind) open.progressMonoMs = nowMs;
   }
 
   #end(open: Open): void {

@@ -21,15 +21,7 @@ function ofPod(listed: ListedPod, pods: PodsView): UnexpectedAct[] {
     ...{ kind: 'StartContainer', pod, uid, expected },
     came: `container ${c.name} (${c.id.slice(0, 13)}) runs`,
   });
-  if (record === undefined) {
-    const sandboxes = listed.sandboxes.filter((s) => s.ready && !running.some((c) => c.sandboxId === s.id));
-    const empty = sandboxes.map(({ id }): UnexpectedAct => {
-      const came = `sandbox ${id.slice(0, 13)} is ready`;
-      return { kind: 'RunPodSandbox', pod, uid, expected: 'knows no such pod', came };
-    });
-    return [...running.map((c) => act(c, 'knows no such pod')), ...empty];
-  }
-  if (!isWanted(record)) return [];
+  if (record === undefined || !isWanted(record)) return record === undefined ? running.map((c) => act(c, 'knows no such pod')) : [];
   const { spec } = record.pod;
   const names = new Set([...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])].map((c) => c.name));
   const lasting = new Set(lastingContainers(record.pod).map((c) => c.name));

@@ -19,6 +19,8 @@ const CONTAINER_ACTS = {
   StopContainer: { done: 'stopped', shows: (state?: CriContainer['state']) => state === undefined || state === 'CONTAINER_EXITED' },
   RemoveContainer: { done: 'removed', shows: (state?: CriContainer['state']) => state === undefined },
 } as const;
+/** The tree has heard of what ended so long ago. */
+const SEEN_BY_NOW_MS = 20_000;
 /** What a container may take over its grace period. */
 const STOP_EXTRA_MS = 20_000;
 
@@ -86,14 +88,21 @@ export class CriBorder {
         const { uid } = sandboxConfig.metadata;
         // The attempt is counted by the logs there are: the kubelet may have begun one already.
         const isIt = (c: CriContainer) => (c.metadata?.attempt ?? 0) >= attempt || c.state !== 'CONTAINER_EXITED';
+        const askedMs = this.#o.clock.wallMs();
+        // An instance that was there long before is none that is asked for now.
+        const isOld = (c: CriContainer) => c.state === 'CONTAINER_EXITED' && askedMs - Number(c.createdAt) / 1_000_000 > SEEN_BY_NOW_MS;
+        const wish = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})` };
         const shown = ({ containers }: Listing) => {
-          const found = containers.find((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && isIt(c));
+          const like = containers.filter((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && isIt(c));
+          const found = like.find((c) => !isOld(c));
+          const taken = like.find((c) => isOld(c) && c.metadata?.attempt === attempt);
+          if (taken !== undefined)
+            this.#o.expectations.instead({ ...wish, kind: 'CreateContainer' }, `attempt ${attempt} is ${short(taken.id)}, which has ended`);
           const why = found === undefined ? this.#o.createFailure({ uid, name }) : null;
           if (why !== null) throw failed('CreateContainer', UNKNOWN, why);
           return found;
         };
-        const wanted = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})` };
-        return { containerId: (await this.#wait(call, opts, wanted, shown)).id };
+        return { containerId: (await this.#wait(call, opts, wish, shown)).id };
       }
       case 'StartContainer':
       case 'StopContainer':
