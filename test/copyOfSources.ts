@@ -12,6 +12,7 @@ export function copySources(dir: string): void {
   cpSync(join(ROOT, 'package.json'), join(dir, 'package.json'));
   for (const name of ['src', 'packages'])
     cpSync(join(ROOT, name), join(dir, name), { recursive: true, filter: (path) => !LEFT_OUT.includes(basename(path)) });
+  symlinkSync(join(ROOT, 'proto'), join(dir, 'proto'));
   const modules = join(ROOT, 'node_modules');
   mkdirSync(join(dir, 'node_modules', OWN), { recursive: true });
   for (const name of readdirSync(modules)) if (name !== OWN) symlinkSync(join(modules, name), join(dir, 'node_modules', name));

@@ -17,11 +17,14 @@ export class Observer {
   readonly folder: string;
   readonly admin: AdminClient;
   readonly #out: string;
+  readonly #program: readonly string[];
   #child: ChildProcess | undefined;
 
-  constructor(dir: string) {
-    this.folder = join(dir, 'observe');
-    this.#out = join(dir, 'observe.log');
+  /** `program`: in place of the checkout's own; `name`: of its folder, where there are several. */
+  constructor(dir: string, { name = 'observe', program }: { name?: string; program?: readonly string[] } = {}) {
+    this.folder = join(dir, name);
+    this.#out = join(dir, `${name}.log`);
+    this.#program = program ?? [join(project, 'bin/actorlet')];
     this.admin = adminClient(join(this.folder, 'actorlet.sock'), new AbortController().signal);
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
   }
@@ -29,7 +32,7 @@ export class Observer {
   /** `before`: a program that runs it (`strace ...`). */
   async start(args: readonly string[], before: readonly string[] = []): Promise<void> {
     const out = openSync(this.#out, 'a');
-    const [program = '', ...words] = [...before, join(project, 'bin/actorlet'), 'observe', `--observe-dir=${this.folder}`, ...args];
+    const [program = '', ...words] = [...before, ...this.#program, 'observe', `--observe-dir=${this.folder}`, ...args];
     const child = spawn(program, words, { stdio: ['ignore', out, out] });
     closeSync(out);
     this.#child = child;

@@ -25,6 +25,8 @@ export interface Scratch extends Disposable {
   run(range: { first: number; count: number }, take: (r: SeedResult) => boolean): Promise<string>;
   /** Runs `actorctl` of the copy, with the size of a seed where it is to run one. */
   ctl(args: readonly string[]): Promise<{ code: number | null; out: string }>;
+  /** The copy's daemon, as a command. */
+  readonly program: readonly string[];
   /** Plants the mutant for as long as `fn` takes. */
   planted<T>(m: Mutant, fn: () => Promise<T>): Promise<T>;
   /** Plants the mutant, runs seeds until one fails that passes without it, and takes it out again. The seed `before` goes first. */
@@ -167,6 +169,7 @@ export function scratch(): Scratch {
   return {
     run,
     fits,
+    program: [process.execPath, '--disable-warning=ExperimentalWarning', join(dir, 'src/boot/main.ts')],
     ctl,
     planted,
     hunt,

@@ -35,6 +35,8 @@ export interface Passed extends DoorCall {
 export class ApiProxy {
   /** Asked for each request; undefined lets it pass. */
   fault: (call: DoorCall) => DoorFault | undefined = () => undefined;
+  /** What the server is sent in place of a body of the node's. Undefined: nothing is looked at. */
+  sent: ((call: DoorCall, body: unknown) => unknown) | undefined = undefined;
   /** What the node is sent in place of an object of the server's: in answers, lists and watches. Undefined: nothing is looked at. */
   rewrite: ((object: Record<string, unknown>) => unknown) | undefined = undefined;
   /** How many bookmarks are sent before an event of a watch, where `rewrite` is set. Undefined: none. */
@@ -108,7 +110,9 @@ type Exchange = { req: IncomingMessage; res: ServerResponse; upstream(req: Incom
 async function pass(proxy: ApiProxy, { req, res, upstream }: Exchange): Promise<void> {
   const url = new URL(req.url ?? '/', 'https://proxy');
   const call: DoorCall = { method: req.method ?? 'GET', path: url.pathname, watch: url.searchParams.get('watch') === 'true' };
-  const sent = await bodyOf(req);
+  const body = await bodyOf(req);
+  const parsed = proxy.sent === undefined ? undefined : json(body);
+  const sent = parsed === undefined ? body : Buffer.from(JSON.stringify(proxy.sent?.(call, parsed)));
   const fault = proxy.fault(call);
   if (fault !== undefined) proxy.faults.set(fault.kind, (proxy.faults.get(fault.kind) ?? 0) + 1);
   if (fault?.kind === 'refused') {
@@ -127,6 +131,7 @@ async function pass(proxy: ApiProxy, { req, res, upstream }: Exchange): Promise<
     return;
   }
   if (fault?.kind === 'slow') await new Promise((resolve) => setTimeout(resolve, fault.ms));
+  if (sent !== body) req.headers['content-length'] = String(sent.length);
   const onward = upstream(req);
   res.once('close', () => onward.destroy());
   onward.once('error', () => res.destroy());

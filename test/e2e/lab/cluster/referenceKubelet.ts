@@ -42,12 +42,14 @@ export class ReferenceKubelet {
   readonly #daemon: Daemon;
   readonly #port: number;
   readonly #healthzPort: number;
+  readonly #kubeconfig: string;
   readonly #made: readonly string[];
   readonly #tunables: readonly (readonly [string, string])[];
   #child: ChildProcess | undefined;
 
-  constructor(o: { plane: ControlPlane; daemon: Daemon; port: number; healthzPort: number }) {
+  constructor(o: { plane: ControlPlane; daemon: Daemon; port: number; healthzPort: number; kubeconfig?: string }) {
     this.#plane = o.plane;
+    this.#kubeconfig = o.kubeconfig ?? o.plane.nodeKubeconfig(NODE_NAME);
     this.#daemon = o.daemon;
     this.#port = o.port;
     this.#healthzPort = o.healthzPort;
@@ -58,7 +60,7 @@ export class ReferenceKubelet {
   }
 
   /** Waits until it is healthy, unless `ready` is false. `config`: beside what a test needs. */
-  async start(o: { ready?: boolean; config?: object } = {}): Promise<void> {
+  async start(o: { ready?: boolean; config?: object; args?: readonly string[] } = {}): Promise<void> {
     const { dir, rootDir, lab, manifests } = this.#daemon;
     mkdirSync(rootDir, { recursive: true });
     const config = {
@@ -82,13 +84,13 @@ export class ReferenceKubelet {
     const out = openSync(join(dir, 'reference.log'), 'a');
     const args = [
       `--config=${file}`,
-      `--kubeconfig=${this.#plane.nodeKubeconfig(NODE_NAME)}`,
+      `--kubeconfig=${this.#kubeconfig}`,
       ...[`--root-dir=${rootDir}`, `--cert-dir=${join(dir, 'reference-pki')}`, `--volume-plugin-dir=${join(dir, 'reference-plugins')}`],
       ...(minorVersion('kubelet') < 24 ? ['--container-runtime=remote'] : []),
       ...[`--container-runtime-endpoint=${lab.endpoint}`, `--image-service-endpoint=${lab.endpoint}`],
       // Its cAdvisor does not ask the runtime's endpoint for this.
       `--containerd=${lab.endpoint.replace('unix://', '')}`,
-      ...[`--hostname-override=${NODE_NAME}`, '--node-ip=127.0.0.1', '--v=2'],
+      ...[`--hostname-override=${NODE_NAME}`, '--node-ip=127.0.0.1', '--v=2', ...(o.args ?? [])],
     ];
     const child = spawn(program('kubelet'), args, {
       stdio: ['ignore', out, out],
@@ -144,7 +146,15 @@ export class ReferenceKubelet {
   }
 }
 
-/** Not started. `port`: of its HTTPS API, which may be the daemon's: only one of the two runs at a time. */
-export async function createReferenceKubelet(o: { plane: ControlPlane; daemon: Daemon; port: number }): Promise<ReferenceKubelet> {
+/**
+ * Not started. `port`: of its HTTPS API, which may be the daemon's: only one of the two runs at a time. `kubeconfig`: its way to the API
+ * server, instead of straight there.
+ */
+export async function createReferenceKubelet(o: {
+  plane: ControlPlane;
+  daemon: Daemon;
+  port: number;
+  kubeconfig?: string;
+}): Promise<ReferenceKubelet> {
   return new ReferenceKubelet({ ...o, healthzPort: await freePort() });
 }

@@ -1,0 +1,78 @@
+/** The reference kubelet on a lab, and an observer beside it; and what the observer's ledger comes to, in lines. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAudit } from '../../../bench/lib/audit.ts';
+import type { ObserverLedger } from '../../../src/machines/shown/observer/ledger.ts';
+import { type Cluster, LONG, startCluster } from '../../cluster/cluster.ts';
+import { NODE_NAME } from '../../e2e/daemon.ts';
+import {
+  createReferenceKubelet,
+  REFERENCE_LOGS,
+  type ReferenceKubelet,
+  whyNoReferenceKubelet,
+} from '../../e2e/lab/cluster/referenceKubelet.ts';
+import { Observer } from '../../e2e/lab/observer.ts';
+import type { Manifest } from '../../e2e/manifests.ts';
+
+export interface ObservedLab {
+  readonly cluster: Cluster;
+  readonly reference: ReferenceKubelet;
+  readonly observer: Observer;
+}
+
+/** Static pods are there before the kubelet; the node is Ready, and has the config map `settings`. */
+export async function withObservedLab(
+  statics: Readonly<Record<string, Manifest>>,
+  run: (lab: ObservedLab) => Promise<void>,
+): Promise<void> {
+  const whyNot = whyNoReferenceKubelet();
+  if (whyNot !== undefined) throw new Error(whyNot);
+  const audit = createAudit(NODE_NAME);
+  const cluster = await startCluster({
+    start: false,
+    config: { podLogsDir: REFERENCE_LOGS.podLogs },
+    plane: { flags: { 'kube-apiserver': audit.flags } },
+  });
+  const reference = await createReferenceKubelet(cluster);
+  const observer = new Observer(cluster.daemon.dir);
+  try {
+    for (const [name, pod] of Object.entries(statics)) cluster.daemon.put(`${name}.json`, pod);
+    await reference.start();
+    await observer.start([`--kubelet-pid=${reference.pid}`]);
+    await cluster.daemon.wait('the account', () => cluster.plane.hasAccount(), LONG);
+    await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
+    await cluster.post('configmaps', { metadata: { name: 'settings' }, data: { value: 'one' } });
+    await run({ cluster, reference, observer });
+  } catch (error) {
+    console.log(observer.log().slice(-6_000));
+    throw error;
+  } finally {
+    console.log(`the observer ended with ${await observer.end()}`);
+    await reference.end('SIGKILL');
+    await cluster.stop();
+    await reference.dispose();
+    audit.remove();
+  }
+}
+
+export function judgedOf({ counts }: ObserverLedger): number {
+  return counts.reduce((sum, { agreed, known, disagreed }) => sum + agreed + known + disagreed, 0);
+}
+
+export function ledgerLines(ledger: ObserverLedger): string[] {
+  const counts = ledger.counts.map((c) => `${c.kind}: ${c.agreed} agreed, ${c.known} known differences, ${c.disagreed} disagreed`);
+  const differences = ledger.disagreements
+    .filter(({ known }) => known === null)
+    .map((d) => {
+      const settled = d.settledMs === null ? 'stands' : `settled after ${Math.round((d.settledMs - d.sinceMs) / 1_000)} s`;
+      return `${d.sort} ${d.kind} ${d.pod}: not ${d.expected}${d.came === '' ? '' : `; instead ${d.came}`} (${settled}) [${d.rule}]`;
+    });
+  return [...counts, `all: ${judgedOf(ledger)} judged`, ...differences];
+}
+
+/** The logs of both, and the whole ledger. */
+export function keepIn(folder: string, { observer, reference }: ObservedLab, ledger: ObserverLedger): void {
+  writeFileSync(join(folder, 'ledger.json'), JSON.stringify(ledger, null, 1));
+  writeFileSync(join(folder, 'observe.log'), observer.log());
+  writeFileSync(join(folder, 'reference.log'), reference.log());
+}
