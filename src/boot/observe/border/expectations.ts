@@ -13,6 +13,8 @@ const ASKED_AGAIN_MS = 30_000;
 /** A timer that fires so late says that this program was held up, and how much longer it may take until it has caught up. */
 const LATE_MS = 500;
 const LATE_FACTOR = 4;
+/** A machine that is busy all the time lets a bound grow to so many of it, and no further: else nothing would ever be named. */
+const LATE_BOUNDS_MAX = 2;
 /** So many bounds a kubelet has that is at work on acts of the same kind, or on the same pod. */
 const AT_WORK_FACTOR = 6;
 /** Acts of a pod that its status tells of. */
@@ -54,6 +56,8 @@ interface Open extends ExpectedAct {
   /** Monotonic ms at which the kubelet was last seen at work on its like. */
   progressMonoMs: number;
   boundMs: number;
+  /** Without what it grew by. */
+  ownBoundMs: number;
   waiting: number;
   /** Monotonic ms since when nobody waits. */
   idleSinceMs: number;
@@ -227,6 +231,7 @@ export class Expectations {
       sinceMonoMs: this.#clock.monoMs(),
       progressMonoMs: this.#clock.monoMs(),
       boundMs: boundMs ?? KIND_FACTS[kind].boundMs,
+      ownBoundMs: boundMs ?? KIND_FACTS[kind].boundMs,
       waiting: 0,
       idleSinceMs: this.#clock.monoMs(),
       instead: '',
@@ -294,7 +299,9 @@ export class Expectations {
       this.#timer = undefined;
       // A machine that lets this program wait shows it the world late: that time is nobody's fault.
       const lateMs = this.#clock.monoMs() - dueMs;
-      if (lateMs > LATE_MS) for (const open of this.#open.values()) open.boundMs += lateMs * LATE_FACTOR;
+      if (lateMs > LATE_MS)
+        for (const open of this.#open.values())
+          open.boundMs = Math.min(open.boundMs + lateMs * LATE_FACTOR, LATE_BOUNDS_MAX * open.ownBoundMs);
       this.#judge();
       this.#arm();
     }, LOOK_EVERY_MS);
