@@ -101,8 +101,6 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   const adopters = spec.maps('adopt');
   if (adopters.length > ADOPT_MAX) spec.wrong('adopt', `has ${adopters.length} entries, at most ${ADOPT_MAX} are allowed`);
   const adopt = adopters.slice(0, ADOPT_MAX).map((entry) => decodeAdopt(entry, ofGroups));
-  if (adopters.length === 0 && groups.length > 0 && groups.every(({ count }, i) => count === 0 && entries[i]?.has('count') === true))
-    entries[0]?.wrong('count', 'is 0, and nothing adopts nodes: there would be none');
   const names = [...ofGroups, ...adopt.map((a) => a.name)];
   for (const [i, entry] of adopters.entries()) {
     if (names.indexOf(adopt[i]?.name ?? '') < ofGroups.length + i) entry.wrong('name', 'is the name of a group, or of another entry');
@@ -111,7 +109,14 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   const pods = spec.maps('pods').map((rule) => decodeRule(rule, names));
   const stages = spec.read('stages', STAGES) ?? [];
   checkFiles(spec, { field: 'stages', files: stages, unreadable });
-  const steps = spec.maps('steps').flatMap((step) => decodeStep(step, { groups: names, unreadable }));
+  const steps = spec.maps('steps').flatMap((step) => decodeStep(step, { groups: names, ownGroups: ofGroups, unreadable }));
+  if (
+    adopters.length === 0 &&
+    !steps.some((step) => step.do === 'add') &&
+    groups.length > 0 &&
+    groups.every(({ count }, i) => count === 0 && entries[i]?.has('count') === true)
+  )
+    entries[0]?.wrong('count', 'is 0, and nothing adopts or adds nodes: there would be none');
   const trouble = spec.has('trouble') ? decodeTrouble(spec.map('trouble')) : null;
   const expect = spec.maps('expect').flatMap(decodeExpect);
   // It would end before any pod is there, or any request is sent.

@@ -1,6 +1,7 @@
 /** Many nodes in one process, each the production tree on a machine of its own. */
 
 import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
+import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
 import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
@@ -14,6 +15,7 @@ import { Adopters } from './adopt/choice.ts';
 import { Calls } from './calls.ts';
 import { type FleetSpec, nodeOf } from './file.ts';
 import { Front } from './front/front.ts';
+import { Cloud, type CloudOptions } from './nodes/cloud.ts';
 import { identityOf } from './nodes/machine.ts';
 import type { Member } from './nodes/member.ts';
 import { Members } from './nodes/members.ts';
@@ -54,6 +56,9 @@ export class Fleet {
   #serving: Promise<Listening[]> | undefined;
   readonly #chance: Rng;
   readonly #leases: Leases;
+  readonly #o: Pick<CloudOptions, 'fleet' | 'groups' | 'shard'>;
+  readonly #over = new AbortController();
+  #ofCloud: Cloud | undefined;
   #started = false;
   #stopping: Promise<NodeTrouble[]> | undefined;
 
@@ -62,6 +67,7 @@ export class Fleet {
     const chance = rng.fork('shares');
     this.#chance = { next: () => chance.next() };
     this.#world = world;
+    this.#o = { fleet: spec.name, groups: spec.groups, shard };
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
     const nodeOfPod = (namespace: string, pod: string): string | undefined => this.#nodeOfPod(namespace, pod);
     this.front = new Front({ address, nodeOfPod, state: () => this.#state() });
@@ -80,7 +86,8 @@ export class Fleet {
     const places = spec.groups.flatMap((group) => Array.from({ length: group.count }, (_, index) => ({ group, ...nodeOf(group, index) })));
     for (const [position, place] of places.entries()) if (position % shard.count === shard.index) this.#members.add(place);
     const adoption = spec.adopt.length === 0 ? undefined : new Adoption(this.#adopting(spec, { shard, rng }));
-    const nodes = adoption === undefined ? this.#members.count : NODES_MAX;
+    const comes = adoption !== undefined || world.admin !== undefined;
+    const nodes = comes ? NODES_MAX : this.#members.count;
     const children = [
       startsSpec({ leases: this.#leases, nodes }),
       ...(shared === undefined ? [] : [watchesSpec()]),
@@ -116,6 +123,21 @@ export class Fleet {
   /** In the order of the file, then in that of their coming. */
   get members(): readonly Member[] {
     return this.#members.list;
+  }
+
+  /** @throws Error where nothing may change nodes. */
+  get #cloud(): Cloud {
+    const { admin: kube, clock } = this.#world;
+    if (kube === undefined) throw new Error('nodes come and go in a fleet that may change all nodes');
+    this.#ofCloud ??= new Cloud({
+      ...{ ...this.#o, members: this.#members, kube, clock, signal: this.#over.signal },
+      end: async (node) => {
+        const { registry } = this.tree;
+        const question = (replyTo: ReplyTo<NodeAnswer>): NodeEvent => ({ type: 'node.end', node, replyTo });
+        await registry.ask<NodeEvent, NodeAnswer>(nodesAddr, question, { timeoutMs: ASK_TIMEOUT_MS });
+      },
+    });
+    return this.#ofCloud;
   }
 
   #state(): ActorView {
@@ -160,6 +182,7 @@ export class Fleet {
   }
 
   async #stop(): Promise<NodeTrouble[]> {
+    this.#over.abort();
     await this.tree.stop();
     await this.unserve();
     const late = this.members.filter((m) => m.busy);
@@ -233,6 +256,35 @@ export class Fleet {
   /** After {@link switchOff}. */
   switchOn(members: readonly Member[]): Promise<NodeTrouble[]> {
     return this.#ask(members, 'node.on');
+  }
+
+  /** Daemons end, as after a crash that no init system mends: pods run on, and nothing is told any more. Until {@link back}. */
+  away(members: readonly Member[]): Promise<NodeTrouble[]> {
+    return this.#ask(members, 'node.off');
+  }
+
+  back(members: readonly Member[]): Promise<NodeTrouble[]> {
+    return this.#ask(members, 'node.on');
+  }
+
+  /** New nodes of a group. @throws Error where there is no such group. */
+  async add(group: string, count: number): Promise<{ names: string[]; troubles: NodeTrouble[] }> {
+    const { names, troubles } = await this.#cloud.add(group, count);
+    const added = names.flatMap((name) => this.#members.get(name) ?? []);
+    return { names, troubles: [...troubles, ...(await this.#ask(added, 'node.on'))] };
+  }
+
+  /** Machines end, and their nodes are deleted. */
+  remove(members: readonly Member[]): Promise<NodeTrouble[]> {
+    return this.#cloud.remove(members.map((m) => m.name));
+  }
+
+  /** Nodes are told of their end by a taint and a condition. */
+  notice(members: readonly Member[], of: { taint: ConfigTaint; noticeMs: number }): Promise<NodeTrouble[]> {
+    return this.#cloud.notice(
+      members.map((m) => m.name),
+      of,
+    );
   }
 
   /** Injects a fault scenario on each of these nodes. */

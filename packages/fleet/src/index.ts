@@ -92,6 +92,10 @@ export interface RunningFleet extends AsyncDisposable {
   /** As when the power of these nodes fails, and comes back. */
   switchOff(names: readonly string[]): Promise<void>;
   switchOn(names: readonly string[]): Promise<void>;
+  /** Adds nodes to a group of the file, as an autoscaler does; gives their names. Of `nodes`: the group has the name of `prefix`. */
+  addNodes(group: string, count?: number): Promise<string[]>;
+  /** Ends the machines of these nodes, and deletes the nodes. */
+  removeNodes(names: readonly string[]): Promise<void>;
   /** Ends all daemons, within 20 s, and removes the nodes unless `cleanup` is false. @throws Error with how many are left. */
   stop(): Promise<void>;
 }
@@ -258,6 +262,15 @@ class Running implements RunningFleet {
   }
   async switchOn(names: readonly string[]): Promise<void> {
     throwFirst(await this.#fleet.switchOn(this.#members(names)), 'started');
+  }
+
+  async addNodes(group: string, count = 1): Promise<string[]> {
+    const { names, troubles } = await this.#fleet.add(group, count);
+    throwFirst(troubles, 'added');
+    return names;
+  }
+  async removeNodes(names: readonly string[]): Promise<void> {
+    throwFirst(await this.#fleet.remove(this.#members(names)), 'removed');
   }
 
   stop(): Promise<void> {

@@ -5,6 +5,7 @@ import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { FleetSpec } from './file.ts';
 import type { Fleet, NodeTrouble } from './fleet.ts';
+import type { Member } from './nodes/member.ts';
 import type { FleetOverview } from './overview.ts';
 import type { ApiCalls } from './proxy/calls.ts';
 import type { ApiHit, ApiTrouble } from './proxy/trouble.ts';
@@ -15,7 +16,7 @@ import { Expectation, type ExpectReport, percentile } from './run/expectation.ts
 import { measured, type SecondsOf, secondsOf } from './run/measure.ts';
 import { type Sample, type Span, Timeline } from './run/timeline.ts';
 import type { ApiFault } from './spec/apiFaults.ts';
-import type { ApiStep, NodeStep, ObjectStep, StepSpec } from './spec/steps.ts';
+import type { ApiStep, NodeStep, ObjectStep, Selection, StepSpec } from './spec/steps.ts';
 
 /** How often the fleet is looked at, and how often where nothing is to be decided. */
 const LOOK_EVERY_MS = 250;
@@ -113,6 +114,8 @@ export class FleetRun {
   #asking: Promise<void> | undefined;
   #askAgainMs = 0;
   #left: readonly string[] = [];
+  /** By what the step says. */
+  readonly #selected = new Map<Selection, Member[]>();
 
   constructor(o: RunOptions) {
     this.#o = o;
@@ -188,7 +191,7 @@ export class FleetRun {
       await this.#pause(step.atMs - this.#now());
       if (this.#o.signal.aborted) return;
       const atMs = this.#now();
-      const what = 'api' in step ? this.#onClients(step) : 'nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step);
+      const what = await this.#done(step);
       const done = { atMs, doneMs: this.#now(), ...what };
       // A step that the end of the run cut short has not failed.
       if (this.#o.signal.aborted) return;
@@ -197,18 +200,37 @@ export class FleetRun {
     }
   }
 
+  async #done(step: StepSpec): Promise<StepDone> {
+    if ('api' in step) return this.#onClients(step);
+    if (step.do === 'add') {
+      const { names, troubles } = await this.#o.fleet.add(step.group, step.count);
+      return { what: `add to ${step.group}`, count: names.length, of: 'nodes', troubles };
+    }
+    return 'nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step);
+  }
+
+  /** Steps that belong together are about the same nodes, those of them that are still there. */
+  #select(nodes: Selection): Member[] {
+    const { fleet } = this.#o;
+    const selected = this.#selected.get(nodes) ?? fleet.select(nodes);
+    this.#selected.set(nodes, selected);
+    return selected.filter((m) => fleet.member(m.name) === m);
+  }
+
   async #onNodes(step: NodeStep): Promise<StepDone> {
     const { fleet, scenarios } = this.#o;
-    const selected = fleet.select(step.nodes);
+    const selected = this.#select(step.nodes);
+    const count = selected.length;
+    if (step.do === 'notice') return { what: 'notice', count, of: 'nodes', troubles: await fleet.notice(selected, step) };
+    if (step.do === 'remove') return { what: 'remove', count, of: 'nodes', troubles: await fleet.remove(selected) };
     if (step.do === 'inject') {
-      const count = selected.length;
       const scenario = scenarios.get(step.scenario);
       if (scenario === undefined) throw new Error(`the scenario ${step.scenario} was not read`);
       return { what: `inject ${scenario.name}`, count, of: 'nodes', troubles: await fleet.inject(selected, scenario) };
     }
-    const acts = { restart: 'restart', stop: 'switchOff', start: 'switchOn' } as const;
+    const acts = { restart: 'restart', stop: 'switchOff', start: 'switchOn', away: 'away', back: 'back' } as const;
     // What is off can only be started, and what is on cannot.
-    const members = selected.filter((m) => m.on !== (step.do === 'start'));
+    const members = selected.filter((m) => m.on !== (step.do === 'start' || step.do === 'back'));
     return { what: step.do, count: members.length, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
   }
 

@@ -87,7 +87,7 @@ describe('a fleet file', () => {
       '  groups:\n    - { name: A, count: 1 }\n',
       ['6 spec.groups[0].name: must be lower-case letters, digits, "-" and ".", at most 63 characters'],
     ],
-    ['  groups:\n    - { name: a, count: 0 }\n', ['6 spec.groups[0].count: is 0, and nothing adopts nodes: there would be none']],
+    ['  groups:\n    - { name: a, count: 0 }\n', ['6 spec.groups[0].count: is 0, and nothing adopts or adds nodes: there would be none']],
     [
       '  groups:\n    - { name: a, count: 1, nodeName: same }\n',
       ['6 spec.groups[0].nodeName: must contain {index}, which counts the nodes of the group'],

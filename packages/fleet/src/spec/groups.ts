@@ -122,14 +122,14 @@ function checkNodeName(group: MapReader, pattern: string): void {
 
 const TAINT = /^([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/;
 
-function taintOf(group: MapReader, text: string): ConfigTaint[] {
+export function taintOf(group: MapReader, text: string, field = 'taints'): ConfigTaint[] {
   const [, key, value = '', effect] = TAINT.exec(text) ?? [];
   if (key !== undefined && effect !== undefined) {
     const why = wrongLabel(key, value);
-    if (why !== null) group.wrong('taints', `${JSON.stringify(text)}: ${why}`);
+    if (why !== null) group.wrong(field, `${JSON.stringify(text)}: ${why}`);
     return [{ key, value, effect: effect as ConfigTaint['effect'] }];
   }
-  group.wrong('taints', `${JSON.stringify(text)} must be KEY=VALUE:EFFECT, the effect one of NoSchedule, PreferNoSchedule, NoExecute`);
+  group.wrong(field, `${JSON.stringify(text)} must be KEY=VALUE:EFFECT, the effect one of NoSchedule, PreferNoSchedule, NoExecute`);
   return [];
 }
 

@@ -1,36 +1,61 @@
 /** What is done in a run of a fleet file, and when. */
 
+import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
 import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isMap } from 'yaml';
 import { type ApiFault, decodeApiFault } from './apiFaults.ts';
 import { checkFiles, fieldsIn, type Unreadable } from './fields.ts';
+import { taintOf } from './groups.ts';
 import { isManifest } from './objects.ts';
-import { SELECTION, STEP, type StepName } from './table.ts';
+import { INTERRUPTION_TAINT, SELECTION, STEP, type StepName } from './table.ts';
 
 /** Nodes that a step is about: of these groups (absent: of all), and of these a share, drawn by the seed. */
 export interface Selection {
   groups?: readonly string[];
   share: number;
 }
-export type NodeStep = { do: 'restart' | 'stop' | 'start'; nodes: Selection } | { do: 'inject'; scenario: string; nodes: Selection };
+export type NodeStep =
+  /** `away`, `back`: daemons end, and start again. */
+  | { do: 'restart' | 'stop' | 'start' | 'remove' | 'away' | 'back'; nodes: Selection }
+  | { do: 'notice'; nodes: Selection; taint: ConfigTaint; noticeMs: number }
+  | { do: 'inject'; scenario: string; nodes: Selection };
+type AddStep = { do: 'add'; group: string; count: number };
 /** A fault that clients of the API server meet, behind the proxy. */
 export type ApiStep = { do: 'inject'; name: string; api: ApiFault };
 /** `manifests`: files. `objects`: written out. */
 export type ObjectStep = { do: 'apply' | 'delete'; manifests: readonly string[]; objects: readonly KubeObject[] };
-export type StepSpec = { atMs: number } & (NodeStep | ApiStep | ObjectStep);
+export type StepSpec = { atMs: number } & (NodeStep | AddStep | ApiStep | ObjectStep);
 
 /** Steps that have a field of their own; it belongs to no other. */
-const FIELDS: Readonly<Record<'scenario' | 'api' | 'manifests' | 'objects' | 'nodes', readonly StepName[]>> = {
+const FIELDS: Readonly<Record<string, readonly StepName[]>> = {
   scenario: ['inject'],
   api: ['inject'],
   manifests: ['apply', 'delete'],
   objects: ['apply', 'delete'],
-  nodes: ['restart', 'stop', 'start', 'inject'],
+  nodes: ['restart', 'stop', 'start', 'remove', 'interrupt', 'flap', 'inject'],
+  group: ['add'],
+  count: ['add'],
+  notice: ['interrupt'],
+  taint: ['interrupt'],
+  down: ['flap'],
+  up: ['flap'],
+  times: ['flap'],
 };
 
-export function decodeStep(step: MapReader, { groups, unreadable }: { groups: readonly string[]; unreadable: Unreadable }): StepSpec[] {
-  const { atMs, do: does, scenario = '', manifests = [] } = fieldsIn(step, STEP, { atMs: 0 });
+interface StepOptions {
+  /** Of nodes that a step may be about. */
+  groups: readonly string[];
+  /** Those that nodes may be added to. */
+  ownGroups: readonly string[];
+  unreadable: Unreadable;
+}
+
+const NOTICE_MS = 120_000;
+const FLAP = { downMs: 60_000, upMs: 60_000, times: 3 } as const;
+
+export function decodeStep(step: MapReader, { groups, ownGroups, unreadable }: StepOptions): StepSpec[] {
+  const { atMs, do: does, scenario = '', manifests = [], ...own } = fieldsIn(step, STEP, { atMs: 0 });
   checkFiles(step, { field: 'scenario', files: scenario === '' ? [] : [scenario], unreadable });
   checkFiles(step, { field: 'manifests', files: manifests, unreadable });
   const nodes = selectionIn(step, groups);
@@ -48,9 +73,39 @@ export function decodeStep(step: MapReader, { groups, unreadable }: { groups: re
     if (!step.has('scenario')) step.wrong('scenario', 'is missing; inject needs the file of a fault scenario, or api');
     return [{ atMs, nodes, do: does, scenario }];
   }
+  if (does === 'add') return addStep(step, atMs, { ...own, groups: ownGroups });
+  if (does === 'interrupt') return interruptSteps(step, { atMs, nodes, ...own });
+  if (does === 'flap') return flapSteps({ atMs, nodes, ...FLAP, ...own });
   if (does !== 'apply' && does !== 'delete') return [{ atMs, nodes, do: does }];
   if (!step.has('manifests') && !step.has('objects')) step.wrong('manifests', `is missing; ${does} needs manifests (files) or objects`);
   return [{ atMs, do: does, manifests, objects }];
+}
+
+function addStep(step: MapReader, atMs: number, o: { group?: string; count?: number; groups: readonly string[] }): StepSpec[] {
+  const { group, count = 1, groups } = o;
+  if (!step.has('group')) step.wrong('group', 'is missing; add needs the group of the new nodes');
+  if (group === undefined) return [];
+  if (!groups.includes(group)) step.wrong('group', `there is no group ${JSON.stringify(group)}; known: ${groups.join(', ')}`);
+  return [{ atMs, do: 'add', group, count }];
+}
+
+/** All of these are about the nodes that the first one draws. */
+function interruptSteps(step: MapReader, o: { atMs: number; nodes: Selection; noticeMs?: number; taint?: string }): StepSpec[] {
+  const { atMs, nodes, noticeMs = NOTICE_MS } = o;
+  return taintOf(step, o.taint ?? INTERRUPTION_TAINT, 'taint').flatMap((taint): StepSpec[] => [
+    { atMs, nodes, do: 'notice', taint, noticeMs },
+    { atMs: atMs + noticeMs, nodes, do: 'remove' },
+  ]);
+}
+
+function flapSteps({ atMs, nodes, downMs, upMs, times }: { atMs: number; nodes: Selection; downMs: number; upMs: number; times: number }) {
+  return Array.from({ length: times }, (_, i): StepSpec[] => {
+    const fromMs = atMs + i * (downMs + upMs);
+    return [
+      { atMs: fromMs, nodes, do: 'away' },
+      { atMs: fromMs + downMs, nodes, do: 'back' },
+    ];
+  }).flat();
 }
 
 /** What is to be old is noted before. */

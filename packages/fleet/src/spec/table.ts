@@ -145,10 +145,16 @@ export const REFUSE = {
 } as const;
 export const REFUSE_BY = 'Of late: so much later.';
 
+export const INTERRUPTION_TAINT = 'actorlet.dev/interruption:NoSchedule';
+const FLAPS_MAX = 100;
 const STEPS = {
   restart: 'Daemons of these nodes restart, all at once. Their pods run on.',
   stop: 'These nodes are switched off.',
   start: 'Nodes that were switched off start again.',
+  add: 'Nodes are added to a group, as by an autoscaler: their numbers go on.',
+  remove: 'Machines of these nodes end, and their nodes are deleted.',
+  interrupt: 'As a spot interruption: these nodes get a taint and the condition Interruption, and are removed after `notice`.',
+  flap: 'The daemons of these nodes end and start again, several times. Their pods run on.',
   inject: 'A fault scenario is injected into these nodes; or, with `api`, a fault that clients of the API server meet.',
   apply: 'Objects are created, or changed to what the manifest says.',
   delete: 'Objects of the manifest are deleted.',
@@ -160,6 +166,13 @@ export const STEP = {
   do: about('What is done.', required(words(...STEP_NAMES))),
   scenario: about('File of a fault scenario, relative to this file. For inject.', string),
   manifests: about('Files with objects of Kubernetes, relative to this file. For apply and delete.', TEXTS),
+  group: about('Group to which nodes are added. For add.', string),
+  count: about('So many nodes. For add. Default 1.', integer(1, NODES_MAX)),
+  notice: about('From the notice to the end of the machine. For interrupt. Default 2m.', named('noticeMs', time())),
+  taint: about(`KEY=VALUE:EFFECT. For interrupt. Default ${INTERRUPTION_TAINT}.`, string),
+  down: about('How long daemons are away. For flap. Default 60s.', named('downMs', time())),
+  up: about('How long they are back. For flap. Default 60s.', named('upMs', time())),
+  times: about('How often they are away. For flap. Default 3.', integer(1, FLAPS_MAX)),
 } as const;
 export const SELECTION = {
   share: about('That part of them, drawn by the seed. Default 1.', filled(number(0, 1), 1)),

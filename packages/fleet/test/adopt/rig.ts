@@ -1,0 +1,51 @@
+/** A fleet file that is lived through on the simulation's API server, in real time, and what its nodes were. */
+import { createClock, createEntropy, createYield } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
+import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
+import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
+import { simRng } from '@actorlet/world/src/rng.ts';
+import { expect } from 'vitest';
+import { decodeFleet } from '../../src/file.ts';
+import { Fleet } from '../../src/fleet.ts';
+import { Cluster } from '../../src/run/cluster.ts';
+import { FleetRun } from '../../src/run.ts';
+
+const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
+const nowhere = () => Promise.reject(new Error('no network here'));
+
+export function runnable(file: string) {
+  const read = decodeFleet(file);
+  if (!read.ok) throw new Error(JSON.stringify(read.errors));
+  const clock = createClock();
+  const kube = simKube({ clock, rng: simRng('fleet'), latencyMs: () => 0 });
+  const connect = (node: string) => kube.connect({ power: { on: true }, clock, node });
+  const fleet = new Fleet(read.value, {
+    ...{
+      clock,
+      entropy: createEntropy(),
+      yield: createYield(),
+      net: { httpGet: nowhere, serveHttp: nowhere },
+      log: quiet,
+      nodeLog: () => quiet,
+    },
+    build: { major: '1', minor: '36', gitVersion: 'v1.36.2', gitCommit: '', buildDate: '', platform: '' },
+    ...{ address: '192.0.2.1', serving: null, socketPath: '', connect, admin: connect('') },
+  });
+  const signal = AbortSignal.timeout(60_000);
+  const nodes = (): KubeObject[] => kube.store.list('nodes');
+  const seen: KubeObject[] = [];
+  const run = new FleetRun({
+    ...{ fleet, spec: read.value, scenarios: new Map(), manifests: new Map(), clock, signal },
+    cluster: new Cluster(connect(''), { clock, signal }),
+    onLook: () => void seen.push(...structuredClone(nodes())),
+    onStep: () => {},
+    onTrouble: (why) => expect.fail(why),
+  });
+  return {
+    toTheEnd: () => run.toTheEnd(),
+    stop: () => fleet.stop(),
+    nodes,
+    /** Of all that there ever were, at each look. */
+    seen: (which: (node: KubeObject) => boolean) => seen.filter(which),
+  };
+}
