@@ -1,8 +1,9 @@
 /** Slices of systemd over D-Bus. One connection, made when it is first needed, and again after it was lost. */
 
-import { createClient, type DBusError, type Message, type MessageBus } from 'dbus-native';
+import type { DBusError, Message, MessageBus } from 'dbus-native';
 import type { UnitProperty } from '../../../machines/allocation/cgroups/units.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { connectBus } from '../messageBus.ts';
 
 export interface Slices {
   /** systemd's version; rejects where it does not answer. */
@@ -34,8 +35,6 @@ const EXISTS = 'org.freedesktop.systemd1.UnitExists';
 const NO_UNIT = 'org.freedesktop.systemd1.NoSuchUnit';
 const JOBS = `type='signal',sender='${NAME}',interface='${MANAGER}',member='JobRemoved'`;
 const SIGNAL = 4;
-/** A name, a version, a few properties. */
-const MESSAGE_BYTES_MAX = 1 << 20;
 
 const DEFAULTS = { bus: '/run/dbus/system_bus_socket', own: '/run/systemd/private', callMs: 10_000, jobMs: 30_000 };
 
@@ -164,7 +163,7 @@ interface Jobs extends Disposable {
 class Link {
   readonly #bus: MessageBus;
   readonly #direct: boolean;
-  readonly #ended = Promise.withResolvers<Error>();
+  readonly #ended: PromiseWithResolvers<Error>;
   /** Results of jobs that ended while somebody may be about to ask: systemd may say so before it has answered the call. */
   readonly #done = new Map<string, string>();
   readonly #waiting = new Map<string, PromiseWithResolvers<string>>();
@@ -173,15 +172,9 @@ class Link {
 
   constructor({ socket, direct, callMs }: { socket: string; direct: boolean; callMs: number }) {
     this.#direct = direct;
-    this.#bus = createClient({
-      // The client's own greeting throws out of a timer when the bus does not answer it.
-      ...{ socket, direct: true, timeout: callMs },
-      ...{ authMethods: ['EXTERNAL'], fdTransport: false, maxMessageSize: MESSAGE_BYTES_MAX },
-    });
-    const { connection } = this.#bus;
-    connection.on('error', (error) => this.#ended.resolve(error));
-    connection.on('close', (cause) => this.#ended.resolve(cause ?? new Error('the connection was closed')));
-    connection.on('message', (message) => this.#heard(message));
+    const { bus, ended } = connectBus({ socket, callMs }, (message) => this.#heard(message));
+    this.#bus = bus;
+    this.#ended = ended;
     void this.closed.then((error) => {
       this.#isEnded = true;
       for (const heard of this.#waiting.values()) heard.reject(error);

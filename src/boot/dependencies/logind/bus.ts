@@ -1,5 +1,6 @@
 /** A session on the system bus, as far as systemd-logind is concerned: its properties, its announcements, its presence. */
-import { createClient, type Message, type MessageBus, variantValue } from 'dbus-native';
+import { type Message, type MessageBus, variantValue } from 'dbus-native';
+import { connectBus } from '../messageBus.ts';
 
 const NAME = 'org.freedesktop.login1';
 const PATH = '/org/freedesktop/login1';
@@ -17,25 +18,17 @@ const MATCHES = [
   `type='signal',sender='${DBUS}',interface='${DBUS}',member='NameOwnerChanged',arg0='${NAME}'`,
 ];
 const SIGNAL = 4;
-/** Properties and announcements are some hundred bytes. */
-const MESSAGE_BYTES_MAX = 1 << 20;
 
 export class LogindBus {
   readonly #bus: MessageBus;
-  readonly #ended = Promise.withResolvers<Error>();
+  readonly #ended: PromiseWithResolvers<Error>;
   readonly #heard: boolean[] = [];
   #listener: ((shuttingDown: boolean) => void) | null = null;
 
   constructor({ socket, callMs }: { socket: string; callMs: number }) {
-    this.#bus = createClient({
-      // The client's own greeting throws out of a timer when the bus does not answer it.
-      ...{ socket, direct: true, timeout: callMs },
-      ...{ authMethods: ['EXTERNAL'], fdTransport: false, maxMessageSize: MESSAGE_BYTES_MAX },
-    });
-    const { connection } = this.#bus;
-    connection.on('error', (error) => this.#ended.resolve(error));
-    connection.on('close', (cause) => this.#ended.resolve(cause ?? new Error('the connection was closed')));
-    connection.on('message', (message) => this.#hear(message));
+    const { bus, ended } = connectBus({ socket, callMs }, (message) => this.#hear(message));
+    this.#bus = bus;
+    this.#ended = ended;
   }
 
   /** Resolves once, with the reason: the connection is gone, or logind has left the bus. */

@@ -3,7 +3,7 @@
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { LIFE_FRAME } from '@actorlet/inspect/src/feed/podDetail.ts';
 import { PastFeed } from '@actorlet/inspect/src/recording/pastFeed.ts';
-import { PageServer } from '@actorlet/inspect/src/server/pageServer.ts';
+import { PageServer, type Target } from '@actorlet/inspect/src/server/pageServer.ts';
 import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
 import type { CtlIo } from '../../io.ts';
 import { openBrowser } from '../inspect.ts';
@@ -23,7 +23,12 @@ export async function runRecordedUi(io: CtlIo, o: RecordedUi): Promise<number> {
   if (!(Number.isInteger(o.port) && o.port >= 0 && o.port <= PORT_MAX)) throw new CtlError(EXIT.usage, `--port takes 0 to ${PORT_MAX}.`);
   const { recording, atMs, remarks } = await openRecording(o.file, o.at);
   for (const remark of remarks) io.err(`${remark}\n`);
-  const server = new PageServer({ log: pageLog(io), targets: { feed: new PastFeed(recording, { startMs: atMs, life: LIFE_FRAME }) } });
+  return servePage(io, o, new PastFeed(recording, { startMs: atMs, life: LIFE_FRAME }));
+}
+
+/** Serves the page on a feed until Ctrl-C. */
+export async function servePage(io: CtlIo, o: Pick<RecordedUi, 'port' | 'open'>, feed: Target): Promise<number> {
+  const server = new PageServer({ log: pageLog(io), targets: { feed } });
   try {
     await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
       io.out(`${url}\n`);

@@ -8,7 +8,7 @@ import { LIFE_FRAME, podFrame } from '@actorlet/inspect/src/feed/podDetail.ts';
 import { problemsFrame } from '@actorlet/inspect/src/feed/problems.ts';
 import { allActorRows, PodLook } from '@actorlet/inspect/src/feed/rows.ts';
 import { type Joined, VIEWERS_MAX, type Viewer } from '@actorlet/inspect/src/feed/viewer.ts';
-import { PageServer, type Target } from '@actorlet/inspect/src/server/pageServer.ts';
+import type { Target } from '@actorlet/inspect/src/server/pageServer.ts';
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
@@ -16,8 +16,7 @@ import type { Surroundings } from '@actorlet/replay/src/lenient/run.ts';
 import { Replay } from '@actorlet/replay/src/player/replay.ts';
 import { silentLogger, silentMetrics } from '@actorlet/replay/src/player/silent.ts';
 import type { CtlIo } from '../../io.ts';
-import { openBrowser } from '../inspect.ts';
-import { pageLog } from '../recording/recordingUi.ts';
+import { servePage } from '../recording/recordingUi.ts';
 import { inputFiles, openInputs } from './file.ts';
 import { surroundings } from './surroundings.ts';
 import { stopAt } from './until.ts';
@@ -39,17 +38,7 @@ export async function runReplayUi(io: CtlIo, o: ReplayUi): Promise<number> {
   if (file === undefined || files.length > 1) throw new CtlError(EXIT.usage, `${o.path}: ${files.length} recordings; name one of them.`);
   const past = await Past.of(file, o.until, surroundings(io));
   if (past.remark !== '') io.err(`${printable(past.remark)}\n`);
-  const server = new PageServer({ log: pageLog(io), targets: { feed: new ReplayFeed(past) } });
-  try {
-    await server.listen({ host: '127.0.0.1', port: o.port, flag: '--port' }, (url) => {
-      io.out(`${url}\n`);
-      if (o.open) void openBrowser(io, url);
-    });
-    if (!io.signal.aborted) await new Promise<void>((resolve) => io.signal.addEventListener('abort', () => resolve(), { once: true }));
-  } finally {
-    server[Symbol.dispose]();
-  }
-  return EXIT.ok;
+  return servePage(io, o, new ReplayFeed(past));
 }
 
 /** A recording at any moment: forward by its next inputs, backward from its start again. */

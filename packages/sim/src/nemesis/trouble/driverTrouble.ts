@@ -5,7 +5,7 @@
 
 import type { CsiMethod } from '@actorlet/kubelet/machines/wire/csi.ts';
 import { DRIVER_SOCKET } from '@actorlet/world/src/paths.ts';
-import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
+import { burstsOfKinds, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const KINDS = ['slow', 'slow-answer', 'fails', 'fails', 'lost', 'lost', 'deaf', 'away', 'anew'] as const;
 type Kind = (typeof KINDS)[number];
@@ -26,7 +26,7 @@ const FINAL = [3, 13] as const;
 const OPEN = [4, 10, 14] as const;
 
 export function driverTrouble(o: TroubleOptions): Trouble {
-  const { node, rng, clock } = o;
+  const { node, rng } = o;
   const { drivers, disk } = node;
   const driver = drivers.sockets.get(DRIVER_SOCKET);
   const ordinary = { latencyMs: drivers.latencyMs, answerMs: drivers.answerMs, fault: drivers.fault };
@@ -73,18 +73,5 @@ export function driverTrouble(o: TroubleOptions): Trouble {
       if (capabilities.chance(0.5)) driver?.capabilities.delete('EXPAND_VOLUME');
     },
   };
-  return faultBursts({
-    rng,
-    clock,
-    everyMs: EVERY_MS,
-    forMs: FOR_MS,
-    strike() {
-      const kind = rng.pick(KINDS) ?? 'fails';
-      o.on(kind);
-      restore();
-      wrong[kind]();
-      return restore;
-    },
-    heal: restore,
-  });
+  return burstsOfKinds(o, { everyMs: EVERY_MS, forMs: FOR_MS, kinds: KINDS, wrong, restore });
 }

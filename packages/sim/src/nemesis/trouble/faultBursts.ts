@@ -58,3 +58,19 @@ export function faultBursts(o: {
     },
   };
 }
+
+/** Each burst is of one kind, and begins with all put right. A kind that is named more often comes more often. */
+export function burstsOfKinds<Kind extends string>(
+  { rng, clock, on }: TroubleOptions,
+  o: { everyMs: Span; forMs: Span; kinds: readonly Kind[]; wrong: Readonly<Record<Kind, () => void>>; restore: () => void },
+): Trouble {
+  const strike = (): (() => void) => {
+    const kind = rng.pick(o.kinds);
+    if (kind === undefined) throw new Error('a trouble without kinds');
+    on(kind);
+    o.restore();
+    o.wrong[kind]();
+    return o.restore;
+  };
+  return faultBursts({ rng, clock, everyMs: o.everyMs, forMs: o.forMs, strike, heal: o.restore });
+}

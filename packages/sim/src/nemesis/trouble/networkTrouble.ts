@@ -1,7 +1,7 @@
 /** What becomes of the servers of a node's NFS volumes while faults rain: one dies or both do, come back, are slow, or refuse mounts. */
 
 import { SERVERS } from '../draws/node/network.ts';
-import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
+import { burstsOfKinds, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const KINDS = ['dead', 'dead', 'dead', 'all-dead', 'all-dead', 'slow', 'refuses', 'mounts-late'] as const;
 type Kind = (typeof KINDS)[number];
@@ -13,7 +13,7 @@ const SLOW_MS = 8_000;
 const SERVED: readonly string[] = ['mount', 'unmount', 'lazy', 'forced', 'sever'];
 
 export function networkTrouble(o: TroubleOptions): Trouble {
-  const { node, rng, clock } = o;
+  const { node, rng } = o;
   const { mounts } = node;
   const ordinary = mounts.trouble;
   const restore = (): void => {
@@ -36,18 +36,5 @@ export function networkTrouble(o: TroubleOptions): Trouble {
       mounts.trouble = { ...ordinary, hanging: (op, path) => op === 'mount' && path.includes('~nfs/') };
     },
   };
-  return faultBursts({
-    rng,
-    clock,
-    everyMs: EVERY_MS,
-    forMs: FOR_MS,
-    strike() {
-      const kind = rng.pick(KINDS) ?? 'dead';
-      o.on(kind);
-      restore();
-      wrong[kind]();
-      return restore;
-    },
-    heal: restore,
-  });
+  return burstsOfKinds(o, { everyMs: EVERY_MS, forMs: FOR_MS, kinds: KINDS, wrong, restore });
 }
