@@ -166,6 +166,17 @@ const machine = effects.extend({
 
 const claim = ({ namespace, name }: ClaimInput): string => `ResourceClaim ${namespace}/${name}`;
 const driversOf = ({ record }: ClaimContext): string => [...(record?.drivers.keys() ?? [])].join(', ');
+/** The wanted record goes to disk; null removes it. */
+const SAVE = {
+  src: 'save',
+  input: ({ context }: { context: ClaimContext }) => ({ key: claimKey(context), record: context.wanted }),
+} as const;
+/** A failed act answers the pods that want the claim (`refuse`), or those that leave it (`keep`). `failed`: how the claim stands from then on. */
+function orTell(tell: 'refuse' | 'keep', failed?: NonNullable<ClaimContext['failed']>) {
+  const noted = failed === undefined ? [] : ([{ type: 'noteFailed', params: { failed } }] as const);
+  const told = { type: tell, params: ({ event }: { event: { error: unknown } }) => event } as const;
+  return { onError: { target: 'settling', actions: [...noted, told] } } as const;
+}
 const anew = {
   on: {
     'claim.use': { target: 'settling', actions: ['note' as const] },
@@ -205,7 +216,7 @@ export const claimMachine = machine.createMachine({
         src: 'look',
         input: ({ context: { namespace, name, round } }) => ({ namespace, name, uses: round }),
         onDone: { target: 'judged', actions: [{ type: 'judge', params: ({ event }) => event.output }] },
-        onError: { target: 'settling', actions: [{ type: 'refuse', params: ({ event }) => event }] },
+        ...orTell('refuse'),
       },
     },
     judged: {
@@ -214,10 +225,9 @@ export const claimMachine = machine.createMachine({
     recording: {
       meta: { reason: 'Recording', message: (c: ClaimContext) => `writing to disk which pods use ${claim(c)}` },
       invoke: {
-        src: 'save',
-        input: ({ context }) => ({ key: claimKey(context), record: context.wanted }),
+        ...SAVE,
         onDone: { target: 'recorded', actions: ['take'] },
-        onError: { target: 'settling', actions: [{ type: 'refuse', params: ({ event }) => event }] },
+        ...orTell('refuse'),
       },
     },
     recorded: {
@@ -233,13 +243,7 @@ export const claimMachine = machine.createMachine({
         src: 'prepare',
         input: ({ context }) => ({ record: required(context.record) }),
         onDone: { target: 'storing', actions: [{ type: 'wantDevices', params: ({ event }) => event.output }] },
-        onError: {
-          target: 'settling',
-          actions: [
-            { type: 'noteFailed', params: { failed: 'PrepareFailed' } },
-            { type: 'refuse', params: ({ event }) => event },
-          ],
-        },
+        ...orTell('refuse', 'PrepareFailed'),
       },
       on: {
         // A driver that hangs does not hold up the end of a pod.
@@ -256,16 +260,9 @@ export const claimMachine = machine.createMachine({
     storing: {
       meta: { reason: 'Recording', message: (c: ClaimContext) => `writing to disk what was prepared for ${claim(c)}` },
       invoke: {
-        src: 'save',
-        input: ({ context }) => ({ key: claimKey(context), record: context.wanted }),
+        ...SAVE,
         onDone: { target: 'settling', actions: ['take', 'grant'] },
-        onError: {
-          target: 'settling',
-          actions: [
-            { type: 'noteFailed', params: { failed: 'PrepareFailed' } },
-            { type: 'refuse', params: ({ event }) => event },
-          ],
-        },
+        ...orTell('refuse', 'PrepareFailed'),
       },
     },
     prepared: {
@@ -301,10 +298,9 @@ export const claimMachine = machine.createMachine({
     parting: {
       meta: { reason: 'Recording', message: (c: ClaimContext) => `writing to disk that a pod uses ${claim(c)} no more` },
       invoke: {
-        src: 'save',
-        input: ({ context }) => ({ key: claimKey(context), record: context.wanted }),
+        ...SAVE,
         onDone: { target: 'settling', actions: ['take', 'letGo'] },
-        onError: { target: 'settling', actions: [{ type: 'keep', params: ({ event }) => event }] },
+        ...orTell('keep'),
       },
     },
     unpreparing: {
@@ -313,28 +309,15 @@ export const claimMachine = machine.createMachine({
         src: 'unprepare',
         input: ({ context }) => ({ record: required(context.record) }),
         onDone: { target: 'forgetting' },
-        onError: {
-          target: 'settling',
-          actions: [
-            { type: 'noteFailed', params: { failed: 'UnprepareFailed' } },
-            { type: 'keep', params: ({ event }) => event },
-          ],
-        },
+        ...orTell('keep', 'UnprepareFailed'),
       },
     },
     forgetting: {
       meta: { reason: 'Recording', message: (c: ClaimContext) => `writing to disk that ${claim(c)} is unprepared` },
       invoke: {
-        src: 'save',
-        input: ({ context }) => ({ key: claimKey(context), record: null }),
+        ...SAVE,
         onDone: { target: 'settling', actions: ['take', 'letGo'] },
-        onError: {
-          target: 'settling',
-          actions: [
-            { type: 'noteFailed', params: { failed: 'UnprepareFailed' } },
-            { type: 'keep', params: ({ event }) => event },
-          ],
-        },
+        ...orTell('keep', 'UnprepareFailed'),
       },
     },
     /** Its parent stops it, unless it was told something meanwhile. */

@@ -110,11 +110,39 @@ function failedMount(context: VolumeContext): { pod: Pod; volume: PodVolume; mes
 }
 
 const LOOKED = { type: 'noteLook', params: ({ event }: { event: { output: GrowthOutcome } }) => ({ outcome: event.output }) } as const;
+const MOUNTED = { type: 'noteMounted', params: ({ event }: { event: { output: SetUpDone | null } }) => ({ done: event.output }) } as const;
+/** Its pod went while it was set up. */
+const UNWANTED = { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] } as const;
+/** Its pod came while it was taken down. */
+const WANTED = { guard: 'wanted', target: 'mounting', actions: ['beginAnew'] } as const;
+const failed = <const State extends string>(target: State) =>
+  ({ target, actions: [{ type: 'noteFailure', params: ({ event }: { event: { error: unknown } }) => ({ error: event.error }) }] }) as const;
+/** The volume is being worked on: it looks afterwards at what came. */
+const BUSY = {
+  'volume.want': { actions: ['take', 'later'] },
+  'volume.refresh': { actions: ['take', 'later'] },
+  'volume.unwant': { actions: ['unwant'] },
+} as const;
+const LET_GO = { target: 'unmounting', actions: ['unwant', 'beginAnew'] } as const;
+/** A failed set-up is tried again after a wait, or when its sources changed: what it lacked may be there then. */
+const failedSetUp = <const Again extends string>(again: Again, phase: VolumePhase) =>
+  ({
+    entry: [
+      { type: 'sayMountFailed', params: ({ context }: { context: VolumeContext }) => failedMount(context) },
+      { type: 'tell', params: { phase } },
+    ],
+    after: { wait: { target: again } },
+    on: {
+      'volume.want': { actions: ['take'] },
+      'volume.refresh': [{ guard: 'sourceChanged', target: again, actions: ['take', 'beginAnew'] }, { actions: ['take'] }],
+      'volume.unwant': LET_GO,
+    },
+  }) as const;
 /** Nothing is being done with it. */
 const STANDS = {
   'volume.want': [{ guard: 'changed', target: 'refreshing', actions: ['take'] }, { actions: ['take'] }],
   'volume.refresh': { guard: 'refreshes', target: 'refreshing', actions: ['take'] },
-  'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
+  'volume.unwant': LET_GO,
 } as const;
 
 const { setup, facts } = setupWith();
@@ -228,39 +256,22 @@ export const volumeMachine = setup({
         src: 'setUp',
         input: ({ context }) => jobOf(context),
         onDone: [
-          { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
+          UNWANTED,
           {
             guard: 'askedAgain',
             target: 'refreshing',
-            actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }],
+            actions: [MOUNTED],
           },
-          { target: 'mounted', actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }] },
+          { target: 'mounted', actions: [MOUNTED] },
         ],
-        onError: [
-          { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
-          { target: 'mountFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
-        ],
+        onError: [UNWANTED, failed('mountFailed')],
       },
-      on: {
-        'volume.want': { actions: ['take', 'later'] },
-        'volume.refresh': { actions: ['take', 'later'] },
-        'volume.unwant': { actions: ['unwant'] },
-      },
+      on: BUSY,
     },
     mountFailed: {
+      ...failedSetUp('mounting', 'failed'),
       meta: { reason: 'MountFailed', message: error },
-      entry: [
-        { type: 'sayMountFailed', params: ({ context }) => failedMount(context) },
-        { type: 'tell', params: { phase: 'failed' } },
-      ],
-      after: { wait: { target: 'mounting' } },
-      on: {
-        'volume.retry': { target: 'mounting', actions: ['beginAnew'] },
-        'volume.want': { actions: ['take'] },
-        // What it lacked may be there now.
-        'volume.refresh': [{ guard: 'sourceChanged', target: 'mounting', actions: ['take', 'beginAnew'] }, { actions: ['take'] }],
-        'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
-      },
+      on: { ...failedSetUp('mounting', 'failed').on, 'volume.retry': { target: 'mounting', actions: ['beginAnew'] } },
     },
     mounted: {
       meta: { reason: 'Mounted', message: '' },
@@ -285,13 +296,9 @@ export const volumeMachine = setup({
           { guard: 'askedAgain', target: 'refreshing', actions: [LOOKED] },
           { target: 'mounted', actions: [LOOKED] },
         ],
-        onError: { target: 'growFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
+        onError: failed('growFailed'),
       },
-      on: {
-        'volume.want': { actions: ['take', 'later'] },
-        'volume.refresh': { actions: ['take', 'later'] },
-        'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
-      },
+      on: { ...BUSY, 'volume.unwant': LET_GO },
     },
     growFailed: {
       meta: { reason: 'GrowFailed', message: error },
@@ -308,35 +315,15 @@ export const volumeMachine = setup({
       invoke: {
         src: 'setUp',
         input: ({ context }) => jobOf(context),
-        onDone: [
-          { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
-          { guard: 'askedAgain', target: 'refreshing', reenter: true },
-          { target: 'mounted', actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }] },
-        ],
-        onError: [
-          { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
-          { target: 'refreshFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
-        ],
+        onDone: [UNWANTED, { guard: 'askedAgain', target: 'refreshing', reenter: true }, { target: 'mounted', actions: [MOUNTED] }],
+        onError: [UNWANTED, failed('refreshFailed')],
       },
-      on: {
-        'volume.want': { actions: ['take', 'later'] },
-        'volume.refresh': { actions: ['take', 'later'] },
-        'volume.unwant': { actions: ['unwant'] },
-      },
+      on: BUSY,
     },
     /** What is there stays and counts as mounted: containers go on with the content they have. */
     refreshFailed: {
+      ...failedSetUp('refreshing', 'stale'),
       meta: { reason: 'RefreshFailed', message: error },
-      entry: [
-        { type: 'sayMountFailed', params: ({ context }) => failedMount(context) },
-        { type: 'tell', params: { phase: 'stale' } },
-      ],
-      after: { wait: { target: 'refreshing' } },
-      on: {
-        'volume.want': { actions: ['take'] },
-        'volume.refresh': [{ guard: 'sourceChanged', target: 'refreshing', actions: ['take', 'beginAnew'] }, { actions: ['take'] }],
-        'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
-      },
     },
     unmounting: {
       meta: { reason: 'Unmounting', message: 'being taken down' },
@@ -344,11 +331,8 @@ export const volumeMachine = setup({
       invoke: {
         src: 'tearDown',
         input: ({ context: { ref } }) => ({ ref }),
-        onDone: [{ guard: 'wanted', target: 'mounting', actions: ['beginAnew'] }, { target: 'gone' }],
-        onError: [
-          { guard: 'wanted', target: 'mounting', actions: ['beginAnew'] },
-          { target: 'unmountFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
-        ],
+        onDone: [WANTED, { target: 'gone' }],
+        onError: [WANTED, failed('unmountFailed')],
       },
       on: { 'volume.want': { actions: ['take'] }, 'volume.unwant': { actions: ['unwant'] } },
     },
