@@ -131,17 +131,20 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   return { name, seed, groups, adopt, images, pods, stages, heartbeatMs: null, steps: sorted, trouble, expect };
 }
 
-/** With the faults of clients that its seed draws among its steps, or with these; and with the times of what is expected after the last. */
-export function withFaults(spec: FleetSpec, drawn: readonly DrawnFault[] = drawnFaultsOf(spec)): FleetSpec {
+/**
+ * With the faults of clients that its seed draws among its steps, or with these; and with the times of what is expected after the last,
+ * which may be one of others: a run with fewer faults is judged when the whole one was.
+ */
+export function withFaults(spec: FleetSpec, drawn: readonly DrawnFault[] = drawnFaultsOf(spec), counted = drawn): FleetSpec {
   const steps = [...spec.steps, ...drawn].sort((a, b) => a.atMs - b.atMs);
-  const overMs = Math.max(0, ...steps.map(overAtMs));
+  const overMs = Math.max(0, ...[...spec.steps, ...counted].map(overAtMs));
   const expect = spec.expect.map(({ afterFaultsMs, ...e }) =>
     afterFaultsMs === undefined ? e : { ...e, afterMs: overMs, withinMs: overMs + afterFaultsMs },
   );
   return { ...spec, steps, expect };
 }
 
-function drawnFaultsOf({ trouble, seed }: FleetSpec): DrawnFault[] {
+export function drawnFaultsOf({ trouble, seed }: FleetSpec): DrawnFault[] {
   return trouble === null ? [] : drawnFaults(trouble, seed);
 }
 

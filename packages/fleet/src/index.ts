@@ -172,6 +172,7 @@ class Running implements RunningFleet {
   readonly #over = new AbortController();
   #isWelcome: Promise<void> | undefined;
   #faults = 0;
+  readonly #fromMs: number;
   #adopted = false;
   #claim: Disposable | undefined;
   #stopping: Promise<void> | undefined;
@@ -181,6 +182,7 @@ class Running implements RunningFleet {
     this.#o = o;
     this.kubeconfig = o.around.kubeconfig;
     const { admin, clock } = o.around.world;
+    this.#fromMs = clock.monoMs();
     this.#cluster = new Cluster(admin, { clock, signal: this.#over.signal, welcome: () => this.#welcome() });
   }
 
@@ -235,7 +237,9 @@ class Running implements RunningFleet {
     await this.#proxy().inject(`${name}-${this.#faults}`, api);
   }
   apiHits(): readonly ApiHit[] {
-    return this.#proxy().trouble.hits();
+    return this.#proxy()
+      .trouble.hits()
+      .map((hit) => ({ ...hit, atMs: hit.atMs - this.#fromMs }));
   }
 
   #proxy() {

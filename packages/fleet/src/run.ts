@@ -253,7 +253,8 @@ export class FleetRun {
     if (proxy === undefined) return { troubles: [] };
     const troubles = cut ? [] : (await Promise.all(this.#faults)).flat();
     const injected = this.#injected.map((of) => ({ ...of, hits: proxy.trouble.hitsOf(of.name) }));
-    return { troubles, faults: { injected, hits: proxy.trouble.hits(), requests: proxy.calls.table() } };
+    const hits = proxy.trouble.hits().map((hit) => ({ ...hit, atMs: hit.atMs - this.#fromMs }));
+    return { troubles, faults: { injected, hits, requests: proxy.calls.table() } };
   }
 
   async #onObjects(step: ObjectStep): Promise<StepDone> {

@@ -189,3 +189,30 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
     await expect(read()).rejects.toThrow(why);
   });
 });
+
+describe('--seeds with the controller of examples/test-your-controller/seeds', { timeout: 1_800_000 }, () => {
+  const example = join(ROOT, 'examples/test-your-controller/seeds');
+  const seeds = (count: number, controller: string) =>
+    fleet(join(example, 'fleet.yaml'), '--api=embedded', `--seeds=${count}`, '--json', '--', join(ROOT, 'scripts/node'), controller);
+
+  it('finds the lost update, and shrinks it to the stale read', async () => {
+    const run = seeds(50, join(example, 'mirror.ts'));
+    expect(await run.ended).toBe(1);
+    expect(run.text()).toContain('breaks: the copy is up to date');
+    const faults = run.text().match(/^ {2}- \{ at: .*$/gm) ?? [];
+    expect(faults.length).toBeLessThanOrEqual(3);
+    expect(faults.join('\n')).toContain('fault: stale-reads');
+  });
+
+  it('is green once it is mended', async () => {
+    const mended = join(example, `mended-${process.pid}.ts`);
+    const text = readFileSync(join(example, 'mirror.ts'), 'utf8');
+    writeFileSync(mended, text.replace('return seen;', 'return listed;'));
+    try {
+      const run = seeds(10, mended);
+      expect(await run.ended, run.text()).toBe(0);
+    } finally {
+      rmSync(mended);
+    }
+  });
+});

@@ -33,6 +33,10 @@ export interface Args {
   json: boolean;
   /** Clients reach the API server through a proxy, also where the file has no faults for them. */
   proxy: boolean;
+  /** The faults of so many seeds, one run after the other; 0: one run with those of the file's own. */
+  seeds: number;
+  /** The command behind `--`: it runs for as long as the fleet, with the kubeconfig for clients. */
+  controller: readonly string[];
   /** Of a local control plane. */
   plane: { data: string; port: number; flags: Partial<Record<ProgramName, readonly string[]>> };
   /** A descriptor that hears when the fleet is ready; undefined: none. */
@@ -45,10 +49,15 @@ const RUN = 'run';
 const PLAIN = { name: 'fleet', prefix: 'fleet', seed: 1 } as const;
 const PORT = 20_250;
 const PORT_MAX = 65_535;
+const SEEDS_MAX = 100_000;
 
 /** Null: help was asked for and shown. @throws UsageError */
-export async function parsed(argv: readonly string[]): Promise<Args | null> {
+export async function parsed(all: readonly string[]): Promise<Args | null> {
   let shown = false;
+  const at = all.indexOf('--');
+  const argv = at === -1 ? all : all.slice(0, at);
+  const controller = at === -1 ? [] : all.slice(at + 1);
+  if (at !== -1 && controller.length === 0) throw new UsageError('behind -- stands the command of the controller under test');
   const args = await parserOf(argv).parseAsync([...argv], {}, (_error, _args, output) => {
     if (output === '') return;
     shown = true;
@@ -74,6 +83,7 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     cleanup,
     json,
     proxy,
+    seeds,
   } = args;
   if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
   for (const [option, wrong] of Object.entries(nodes === undefined ? {} : wrongPlain({ name, prefix, nodes, seed })))
@@ -83,6 +93,7 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
   inRange('--port', args.port ?? 0, { min: 0, max: PORT_MAX });
   inRange('--api-port', args.apiPort, { min: 0, max: PORT_MAX });
   checkApi(args);
+  checkSeeds({ ...args, file });
   inRange('--page', page, { min: 0, max: PORT_MAX });
   const { readyFd } = args;
   if (readyFd !== undefined) isOpen(readyFd);
@@ -100,6 +111,8 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
     cleanup,
     json,
     proxy,
+    seeds,
+    controller,
     plane,
     readyFd,
   };
@@ -109,7 +122,9 @@ export async function parsed(argv: readonly string[]): Promise<Args | null> {
 function parserOf(argv: readonly string[]) {
   return yargs([...argv])
     .scriptName('actorlet fleet')
-    .usage('$0 [run] [FILE] [options]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.')
+    .usage(
+      '$0 [run] [FILE] [options] [-- CONTROLLER ...]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.',
+    )
     .option('nodes', { type: 'number', describe: 'So many equal nodes, without a FILE' })
     .option('kubeconfig', {
       type: 'string',
@@ -158,6 +173,11 @@ function parserOf(argv: readonly string[]) {
       default: false,
       describe: 'Clients reach the API server through a proxy; a FILE with faults for them has it',
     })
+    .option('seeds', {
+      type: 'number',
+      default: 0,
+      describe: 'A run for each of so many seeds, from that of the FILE on; the first that breaks is shrunk',
+    })
     .option('ready-fd', { type: 'number', describe: 'A line of JSON goes to this descriptor when pods can be created on all nodes' })
     .strictOptions()
     .version(false)
@@ -187,6 +207,20 @@ function checkApi(o: ApiOptions): void {
     throw new UsageError('--kubeconfig FILE is missing, and KUBECONFIG is not set; without a cluster take --api local or --api embedded');
   if (o.asNodes && o.bootstrapKubeconfig !== '')
     throw new UsageError('--as-nodes and --bootstrap-kubeconfig: choose how nodes show who they are');
+}
+
+function checkSeeds({
+  seeds,
+  file,
+  ...o
+}: Pick<Args, 'seeds' | 'file' | 'api' | 'page' | 'report'> & { data: string; readyFd?: number | undefined }): void {
+  inRange('--seeds', seeds, { min: 0, max: SEEDS_MAX });
+  if (seeds === 0) return;
+  if (file === undefined) throw new UsageError('--seeds: needs a FILE with trouble and with what is expected');
+  if (o.api === 'cluster') throw new UsageError('--seeds: each seed begins on a new API server; take --api local or --api embedded');
+  if (o.data !== '') throw new UsageError('--data: each of --seeds begins on a new API server');
+  if (o.page !== 0 || o.report !== '' || o.readyFd !== undefined)
+    throw new UsageError('--page, --report and --ready-fd: with --seeds there are many runs');
 }
 
 /** By program. */

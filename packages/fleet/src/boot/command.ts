@@ -19,9 +19,10 @@ import { adopt, removeNodes } from './adopt.ts';
 import { claimed } from './alone.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { parsedFrom, runFrom } from './from/command.ts';
-import { inputsOf } from './inputs.ts';
+import { type Inputs, inputsOf } from './inputs.ts';
 import { type PageOptions, servePage } from './page.ts';
 import { Readiness } from './plane/readiness.ts';
+import { type Controller, startController } from './seeds/controller.ts';
 import { summaryOf } from './summary.ts';
 import { surroundingsOf } from './surroundings.ts';
 import type { RealWorld } from './world.ts';
@@ -84,9 +85,30 @@ function growHeapBy(when: keyof typeof HEAP_GROWING_PERCENT): void {
 }
 
 async function run(args: Args): Promise<number> {
-  const { spec: read, scenarios, manifests, notes } = await inputsOf(args);
+  const inputs = await inputsOf(args);
+  for (const note of inputs.notes) say(`${note}\n`);
+  return args.seeds === 0 ? await runOnce(args, inputs) : await runMany(args, inputs);
+}
+
+async function runMany(args: Args, inputs: Inputs): Promise<number> {
+  const { spec } = inputs;
+  if (spec.trouble === null || spec.expect.length === 0)
+    throw new UsageError(`${args.file ?? ''}: --seeds needs spec.trouble, which the seeds draw, and spec.expect`);
+  const interrupted = new AbortController();
+  const interrupt = (): void => (interrupted.signal.aborted ? process.exit(EXIT.interrupted) : interrupted.abort());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
+  const { seedsReport } = await import('./seeds/command.ts');
+  const report = await seedsReport({ args, inputs, signal: interrupted.signal, say });
+  if (args.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
+  const { broken, seeds } = report;
+  const why = broken === null ? '' : `; seed ${broken.seed} breaks: ${broken.unmet}`;
+  say(`${counted(seeds.filter((s) => s.green).length, 'seeds')} green${why}\n`);
+  if (broken !== null) return EXIT.unmet;
+  return report.interrupted ? EXIT.interrupted : EXIT.ok;
+}
+
+async function runOnce(args: Args, { spec: read, scenarios, manifests }: Inputs): Promise<number> {
   const spec = withFaults(read);
-  for (const note of notes) say(`${note}\n`);
   const interrupted = new AbortController();
   const interrupt = (): void => (interrupted.signal.aborted ? endAtOnce() : interrupted.abort());
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt);
@@ -100,6 +122,7 @@ async function run(args: Args): Promise<number> {
   if (around === null) return EXIT.interrupted;
   const { world } = around;
   let claim: Disposable | undefined;
+  let controller: Controller | undefined;
   try {
     if (args.api === 'cluster') claim = await claimed({ server: world.admin.server, fleet: spec.name, shard: args.shard });
     const fleet = new Fleet(spec, world, args.shard);
@@ -112,6 +135,8 @@ async function run(args: Args): Promise<number> {
     if (args.page !== 0) await overviewPage(fleet, world.net, { port: args.page, run: () => run?.shown() ?? null });
     await fleet.serve();
     await around.announce();
+    controller = startedController(args, around.kubeconfig);
+    await controller?.asks(around.proxy, interrupted.signal);
     const readiness = new Readiness(around, { fd: args.readyFd, say });
     const tell = progress();
     run = new FleetRun({
@@ -138,10 +163,19 @@ async function run(args: Args): Promise<number> {
     const code = codeOf(report);
     return done ? code : EXIT.failed;
   } finally {
+    await controller?.stop();
     await around.close();
     claim?.[Symbol.dispose]();
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt);
   }
+}
+
+/** Undefined: the command line has none. */
+function startedController({ controller: command }: Args, kubeconfig: string): Controller | undefined {
+  if (command.length === 0) return undefined;
+  const logFile = kubeconfig.replace(/(\.kubeconfig)?$/, '.controller.log');
+  say(`log of the controller: ${logFile}\n`);
+  return startController({ command, kubeconfig, logFile, say });
 }
 
 /** A second Ctrl-C: the first gives daemons time to end. */

@@ -36,6 +36,10 @@ export class ApiCalls {
     if (oldest !== undefined && oldest < second - SECONDS_MAX) it.seconds.delete(oldest);
   }
 
+  get isEmpty(): boolean {
+    return this.#byKind.size === 0;
+  }
+
   #counted(kind: Kind, force = false): Counted | undefined {
     const key = JSON.stringify(Object.values(kind));
     let it = this.#byKind.get(key);

@@ -35,6 +35,7 @@ export interface RunningWatch {
 }
 
 export interface ApiHit {
+  /** Of the clock of the proxy; in a report from the beginning of the run. */
   atMs: number;
   fault: string;
   userAgent: string;

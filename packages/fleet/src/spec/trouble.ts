@@ -58,7 +58,7 @@ export function drawnFaults({ select, faults, count, fromMs, toMs }: TroubleSpec
   return drawn.sort((a, b) => a.atMs - b.atMs);
 }
 
-const LASTS: readonly [number, number] = [500, 8_000];
+const LASTS: readonly [number, number] = [500, 5_000];
 const LENGTH_MS: Readonly<Record<ApiFaultName, readonly [number, number]>> = {
   'stale-reads': LASTS,
   'watch-lag': LASTS,

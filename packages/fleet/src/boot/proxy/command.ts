@@ -30,17 +30,18 @@ export async function runProxy(argv: readonly string[]): Promise<number> {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   const say = (text: string): void => void process.stderr.write(onTerminal(text));
+  let fromMs = 0;
   const around = await surroundingsOf({
     ...{ api: 'cluster', kubeconfig: args.kubeconfig, ownKubeconfig: args.write, port: 0, address: '', socket: '' },
     ...{ asNodes: false, shareWatches: false, bootstrapKubeconfig: '', plane: { data: '', port: 0 } },
     ...{ proxied: true, proxyPort: args.port, seed: spec?.seed ?? 1, signal: interrupted.signal, say },
     log: createLogger({ format: 'text', verbosity: 0, pid: process.pid }, { write: say }),
-    onHit: (hit) => say(`${hitLine(hit)}\n`),
+    onHit: (hit) => say(`${hitLine({ ...hit, atMs: hit.atMs - fromMs })}\n`),
   });
   try {
     await around.announce();
     const { proxy, world } = around;
-    const fromMs = world.clock.monoMs();
+    fromMs = world.clock.monoMs();
     for (const step of spec?.steps ?? []) {
       if (!('api' in step)) continue;
       await wait(Math.max(0, step.atMs - (world.clock.monoMs() - fromMs)), undefined, { signal: interrupted.signal }).catch(() => {});

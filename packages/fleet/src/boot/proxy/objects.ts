@@ -6,7 +6,15 @@ const MAGIC = Buffer.from('k8s\0');
 /** As much of `runtime.Unknown` and of lists as is read. All lists have their items in field 2. */
 const TYPES = protobuf.Root.fromJSON({
   nested: {
-    Unknown: { fields: { typeMeta: { id: 1, type: 'TypeMeta' }, raw: { id: 2, type: 'bytes' } } },
+    Unknown: {
+      fields: {
+        typeMeta: { id: 1, type: 'TypeMeta' },
+        raw: { id: 2, type: 'bytes' },
+        // Empty, and written all the same.
+        contentEncoding: { id: 3, type: 'string' },
+        contentType: { id: 4, type: 'string' },
+      },
+    },
     TypeMeta: { fields: { apiVersion: { id: 1, type: 'string' }, kind: { id: 2, type: 'string' } } },
     List: { fields: { items: { id: 2, type: 'bytes', rule: 'repeated' } } },
   },
@@ -36,11 +44,12 @@ function firstInJson(body: Buffer): Buffer | null {
 
 function firstInProtobuf(body: Buffer): Buffer | null {
   if (!body.subarray(0, MAGIC.length).equals(MAGIC)) throw new Error('is no protobuf of Kubernetes');
-  const { typeMeta = {}, raw = new Uint8Array() } = UNKNOWN.decode(body.subarray(MAGIC.length)) as unknown as Unknown;
+  const list = UNKNOWN.decode(body.subarray(MAGIC.length)) as unknown as Unknown;
+  const { typeMeta = {}, raw = new Uint8Array() } = list;
   const { items = [] } = LIST.decode(raw) as unknown as { items?: Uint8Array[] };
   const [item] = items;
   if (item === undefined) return null;
-  const object: Unknown = { typeMeta: { apiVersion: typeMeta.apiVersion ?? '', kind: kindIn(typeMeta.kind ?? '') }, raw: item };
+  const object: Unknown = { ...list, typeMeta: { apiVersion: typeMeta.apiVersion ?? '', kind: kindIn(typeMeta.kind ?? '') }, raw: item };
   return Buffer.concat([MAGIC, UNKNOWN.encode(object as object).finish()]);
 }
 

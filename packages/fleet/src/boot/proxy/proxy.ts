@@ -65,8 +65,7 @@ export async function startProxy(o: StartProxyOptions): Promise<ClientProxy> {
   if (config.proxy !== null) throw new Error(`kubeconfig ${path}: proxy-url: a fault proxy does not go through another proxy`);
   const upstream = new Upstream(config, createCredentials(config, { clock, log, env: process.env }));
   const tls = await selfSignedCertificate(LOOPBACK, clock.wallMs());
-  const fromMs = clock.monoMs();
-  const trouble = new ApiTrouble({ nowMs: () => clock.monoMs() - fromMs, onHit: (hit) => o.onHit?.(hit) });
+  const trouble = new ApiTrouble({ nowMs: () => clock.monoMs(), onHit: (hit) => o.onHit?.(hit) });
   const calls = new ApiCalls(() => clock.monoMs());
   const server = new ApiProxy({ upstream, trouble, calls, tls, port: o.port, clock });
   const faults = faultsSpec({
