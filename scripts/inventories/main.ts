@@ -5,6 +5,7 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { drawing, needed, packages, table } from '../check-imports.mjs';
+import { lives } from './lives.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const BLOCK = /(<!-- made: ([\w-]+) -->\n)[\s\S]*?(\n<!-- end -->)/g;
@@ -14,6 +15,7 @@ const MADE: Readonly<Record<string, (file: string) => string>> = {
   'import-table': () => table(),
   'import-drawing': () => drawing(root),
   packages: () => packagesTable(),
+  lives: () => lives(),
   doors: (file) => doorsOf(dirname(file).split('/').at(-1) ?? ''),
 };
 
