@@ -45,9 +45,10 @@ export interface Parted {
   readonly now: Outcome | null;
 }
 
-/** Whether what differs, or what was done just before it, has a secret in it. */
-export function touchesSecrets({ done, was }: Parted): boolean {
-  return [...done, was].some((outcome) => {
+/** Whether what differs, or what was done just before it, has a secret in it. Fields that differ and hold none say that it has not. */
+export function touchesSecrets({ done, was }: Parted, fields: readonly Difference[]): boolean {
+  const isPlain = fields.length > 0 && !fields.some((one) => one.was.includes(HIDDEN) || one.now.includes(HIDDEN));
+  return [...done, isPlain ? null : was].some((outcome) => {
     if (outcome === null) return false;
     if (outcome[0] === 'step') return outcome[5] === HIDDEN;
     const masks = outcome[0] === 'ask' ? outcome[5] : outcome[0] === 'answer' ? outcome[3] : undefined;

@@ -1,7 +1,8 @@
 /** What a divergence says: the field that differs, of both sides, in one line each. */
 import { expect, it } from 'vitest';
-import type { Json } from '../../src/entries.ts';
+import type { Json, Outcome } from '../../src/entries.ts';
 import { differences, saidWords } from '../../src/told/differences.ts';
+import { touchesSecrets } from '../../src/told/divergence.ts';
 import { didOf, Report } from '../../src/told/report.ts';
 
 const stop = (timeout: number): Json => ['StopContainer', { containerId: 'c1', timeout }, { signal: { $: 'a' } }];
@@ -61,6 +62,17 @@ it.each<[string, Json, Json, object[]]>([
 
 it('shows what was said without functions and signals', () => {
   expect(saidWords(stop(30))).toBe('StopContainer containerId="c1" timeout=30');
+});
+
+it('blames a secret for what differs only where one may have to do with it', () => {
+  const ask = (masks: number[]): Outcome => ['ask', 'cri.call', 'd', 'later', 'CreateContainer', masks];
+  const parted = { input: ['turn', 0, 1] as const, now: null };
+  const field = (was: string, now: string) => [{ field: 'config.tty', was, now }];
+  expect(touchesSecrets({ ...parted, done: [], was: ask([1]) }, [])).toBe(true);
+  expect(touchesSecrets({ ...parted, done: [], was: ask([1]) }, field('"§5"', '"§6"'))).toBe(true);
+  expect(touchesSecrets({ ...parted, done: [], was: ask([1]) }, field('false', 'true'))).toBe(false);
+  expect(touchesSecrets({ ...parted, done: [ask([1])], was: ask([]) }, field('false', 'true'))).toBe(true);
+  expect(touchesSecrets({ ...parted, done: [], was: ask([]) }, [])).toBe(false);
 });
 
 it('tells each kind of divergence once, and how many were like it', () => {

@@ -79,7 +79,7 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
   // A damaged byte may show first as something else that was done. The checksum stands at the end of the file.
   const damage = result.divergence === null && result.failure === null ? null : await damageOf(opened);
   if (damage !== null) remarks.push(`THE FILE IS DAMAGED: what differs may come of that. ${damage}`);
-  if (result.parted !== null && touchesSecrets(result.parted)) remarks.push(SECRET_IN_IT);
+  if (result.parted !== null && touchesSecrets(result.parted, result.divergence?.fields ?? [])) remarks.push(SECRET_IN_IT);
   const same = result.divergence === null && result.failure === null;
   if (o.json)
     io.out(
