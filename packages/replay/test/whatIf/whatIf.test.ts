@@ -5,10 +5,13 @@ import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { runWhatIf, type WhatIfOptions } from '@actorlet/ctl/src/commands/replay/whatIf/whatIf.ts';
 import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { pod } from '../../../../test/integration/virtualNode.ts';
 import { quickStart } from '../less/quickStart.ts';
 import { toldTo } from '../toldTo.ts';
+
+/** Six runs of a node each, on a machine that is busy with other tests. */
+vi.setConfig({ testTimeout: 180_000 });
 
 let dir: string;
 let path: string;
