@@ -179,6 +179,25 @@ describe('a pod that has CPUs alone', () => {
     ]);
   });
 
+  it.each([
+    { kind: 'later', why: 'others end' } as const,
+    { kind: 'refused', reason: 'TopologyAffinityError', message: 'no NUMA node has enough' } as const,
+  ])('that runs here already goes on after the answer $kind, and is asked about until it has them', (answer) => {
+    const web = pod('web');
+    const b = new Bench({ offer: cpus, listing: { atMonoMs: 0, via: 'poll', pods: new Map([['uid-web', listed(web)]]) } });
+    b.op('ADD', [web]);
+    expect(b.answer('web', answer).map((o) => o.to)).toContain('worker');
+    expect([b.states, b.waits, b.ledger.ready]).toEqual([{ web: 'running' }, { web: 'unallocated' }, true]);
+    expect(asked(b.look({ monoMs: 9_000 }))).toEqual([]);
+    expect(asked(b.look({ monoMs: 12_000 }))).toEqual(['web']);
+    // Nothing of the pod changes meanwhile, and a new definition reaches its worker.
+    expect(b.answer('web', answer)).toEqual([]);
+    expect(b.op('UPDATE', [pod('web', { cpu: '2' })]).map((o) => o.to)).toContain('worker');
+    expect(b.answer('web', { kind: 'granted' }).map((o) => o.to)).toContain('worker');
+    expect([b.states, b.waits]).toEqual([{ web: 'running' }, {}]);
+    expect(b.op('REMOVE', [web]).map((o) => o.to)).not.toContain('release');
+  });
+
   it('waits for a listing that began after the pod manager did', () => {
     const b = new Bench({ offer: cpus });
     b.ledger = { ...b.ledger, beganMonoMs: 500 };

@@ -22,6 +22,8 @@ import type { RoomCount } from './room.ts';
 const PLACEMENT_WAIT_MS = 30_000;
 /** After the answer that other pods have it. */
 const ASK_AGAIN_MS = 400;
+/** The same, for a pod that runs on meanwhile. */
+const UNALLOCATED_AGAIN_MS = 10_000;
 /** Before pods that run here are admitted again nothing is cleaned up: a plugin that never answers must not stop that. */
 const READMIT_MAX_MS = 30_000;
 
@@ -87,6 +89,11 @@ export class Candidates {
     const c = { ...candidate };
     const verdict = this.host.facts.inName(uid, () => this.verdict(c, this.judgement(c)));
     const { wait, asked, leaving } = candidate;
+    if (verdict === 'unallocated') {
+      const isLook = wait === verdict && this.host.waiting.get(uid) === candidate;
+      this.wait(isLook && c.asked === asked ? candidate : { ...c, op: 'UPDATE', wait: verdict });
+      return isLook ? null : { is: 'admitted', pod: this.host.resizes.take(c.pod) };
+    }
     if (typeof verdict === 'string') {
       const isSame = verdict === wait && c.asked === asked && c.leaving === leaving && this.host.waiting.get(uid) === candidate;
       this.wait(isSame ? candidate : { ...c, wait: verdict });
@@ -146,7 +153,7 @@ export class Candidates {
       case 'refused':
         return judged.allocates ? this.unfit(c, judged.refusal) : judged.refusal;
       case 'fits':
-        return judged.allocates ? this.allocating(c) : null;
+        return judged.allocates || c.wait === 'unallocated' ? this.allocating(c) : null;
       case 'later':
         if (judged.first === 'node')
           this.host.out.push({ to: 'readNode', why: `pod ${fullName(pod)} does not match the node as it was last read` });
@@ -260,21 +267,25 @@ export class Candidates {
     }
     const runs = hasRun(listing.pods.get(pod.metadata.uid));
     const answer = this.answered(c, form) ?? (runs ? this.overdue(c.asked) : null);
+    if (answer === null && c.wait === 'unallocated') return 'unallocated';
     if (answer === null) return runs ? 'readmitting' : 'allocating';
     if (answer.kind === 'granted') return null;
     const why = answer.kind === 'later' ? answer.why : answer.message;
     if (runs) {
-      this.host.out.push({ to: 'log', level: 'warn', pod, message: `a pod that runs here already goes on as it is: ${why}` });
-      return null;
+      if (c.wait !== 'unallocated')
+        this.host.out.push({ to: 'log', level: 'warn', pod, message: `a pod that runs here already goes on as it is: ${why}` });
+      return 'unallocated';
     }
     return answer.kind === 'later' ? 'allocating' : { reason: answer.reason, message: answer.message, about: 'room' };
   }
 
-  /** Null: not known yet. `later` is asked again at a look after some time. */
+  /** Null: not known yet. Another answer than `granted` that is no refusal of the pod is asked for again at a look after some time. */
   private answered(c: Candidate, form: Pod): AllocationAnswer | null {
     const { monoMs } = this.host.facts;
     const known = c.asked;
-    const isOld = known?.answer?.kind === 'later' && monoMs - known.atMonoMs >= ASK_AGAIN_MS;
+    const runsOn = c.wait === 'unallocated';
+    const isOpen = known?.answer?.kind === 'later' || (runsOn && known?.answer?.kind === 'refused');
+    const isOld = known !== null && isOpen && monoMs - known.atMonoMs >= (runsOn ? UNALLOCATED_AGAIN_MS : ASK_AGAIN_MS);
     if (known?.pod === c.pod && !isOld) return known.answer;
     c.asked = { id: this.host.newLife(), pod: c.pod, answer: null, atMonoMs: monoMs, why: known?.why ?? '' };
     this.host.out.push({ to: 'allocate', pod: form, id: c.asked.id });

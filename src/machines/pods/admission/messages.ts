@@ -33,6 +33,8 @@ export type Wait =
   | 'allocating'
   /** The same, of a pod that runs here already. */
   | 'readmitting'
+  /** It runs here already and goes on, without what it is to have alone: that is asked for again, so that what ended of it can start. */
+  | 'unallocated'
   /** It does not fit. It is refused as soon as it is known whether what it is to have alone could be allocated. */
   | 'unfit'
   /** It sets what this node must refuse. It runs here already, or its controller would replace it without end if it failed. */

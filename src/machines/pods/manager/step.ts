@@ -129,12 +129,13 @@ function takePod(ledger: Ledger, pod: Pod, event: PodOpEvent): void {
   const op = known && !ledger.records.has(uid) ? 'ADD' : event.op;
   if (op === 'DELETE') ledger.resizes.giveUp(uid);
   if (op !== 'ADD' && waiting !== undefined) {
-    // Not judged yet: the newest definition will be.
+    // Where it is not judged yet, the newest definition will be.
     ledger.candidates.wait({ ...waiting, pod });
-    return;
+    if (waiting.wait !== 'unallocated') return;
   }
   const { asked = null, leaving = new Map() } = waiting ?? {};
-  const candidate: Candidate = { pod, op, source, causes, sinceMonoMs: ledger.facts.monoMs, wait: 'later', asked, leaving };
+  const wait = waiting?.wait === 'unallocated' ? waiting.wait : 'later';
+  const candidate: Candidate = { pod, op, source, causes, sinceMonoMs: ledger.facts.monoMs, wait, asked, leaving };
   if (op === 'ADD' || op === 'UPDATE') admit(ledger, candidate);
   else letIn(ledger, ledger.resizes.form(pod), candidate);
 }

@@ -137,6 +137,7 @@ const WAITS: Readonly<Record<WaitingPod['wait'], string>> = {
   room: 'other pods have to end first, to make room for it',
   allocating: 'resources are being allocated to it',
   readmitting: 'it runs already, and its resources are being allocated anew',
+  unallocated: 'it runs, without resources that are to be its own: they are asked for again, and what ended of it starts with them',
   unfit: 'it does not fit, and is refused once it is known whether its resources could be allocated',
   paced: 'it is refused in a moment, since its controller replaces it at once',
   held: 'it does not fail for it: its controller would replace it without end, or it ran here already',

@@ -3,6 +3,7 @@
 import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { isCritical } from '@actorlet/kubelet/machines/pod/phase.ts';
+import { waitingPodsView } from '@actorlet/kubelet/machines/pods/admission/messages.ts';
 import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
@@ -101,7 +102,8 @@ export async function unsettled(
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
     if (node.kube !== undefined && w.source === 'api' && lasts)
       found.push(...volumesUnsettled(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
-    if (waits) continue;
+    // What runs is not ended where its resources are gone; what ended of it cannot start.
+    if (waits || daemon.tree.registry.read(waitingPodsView)?.value.get(uid)?.wait === 'unallocated') continue;
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
     // Its worker may have lost the hint, and looks at the next resync.
     const probed = daemon.tree.registry.read(probesView)?.value;
