@@ -8,6 +8,8 @@ import type { CriMethod, CriRequest } from '../../machines/wire/criCalls.ts';
 
 const URLS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
 const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
+/** Of a header that a program repeats. A word without a digit is none: "Basic authentication failed". */
+export const AUTHORIZATION = /\b(Bearer|Basic)( +)(?=\S*\d)([\w.~+/=-]{8,})/gi;
 /** A digest follows a name, and no secret stands before it. */
 const BEFORE_IMAGE = /^.+@(?!(?:sha256|sha512):)/s;
 
@@ -38,7 +40,8 @@ export class SecretWords {
         const user = url.slice(scheme.length).startsWith(rest) ? '' : `${MASKED}@`;
         return `${scheme}${user}${rest}${query === undefined ? '' : `?${MASKED}`}`;
       });
-    return shown.includes('eyJ') ? shown.replace(TOKEN, MASKED) : shown;
+    if (shown.includes('eyJ')) shown = shown.replace(TOKEN, MASKED);
+    return shown.replace(AUTHORIZATION, `$1$2${MASKED}`);
   }
 
   /** An image as a pod names it. */

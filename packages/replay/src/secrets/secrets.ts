@@ -2,6 +2,8 @@
  * Stand-ins for what is secret. A value gets its stand-in at the door through which it comes (`doors.ts`), whatever it is. The
  * same value has the same one within one recording, of the same length, under a key that nothing keeps; two values never share one.
  */
+
+import { AUTHORIZATION } from '@actorlet/kubelet/actors/recorder/secretWords.ts';
 import { withResponses } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
 import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
@@ -233,7 +235,7 @@ export class Secrets {
   #holds(text: string): boolean {
     if (PRIVATE_KEY.test(text) || text.includes(WEB_SOCKET_TOKEN)) return true;
     if (text.includes('eyJ') && text.search(JWT) >= 0) return true;
-    if (hasSecretUrl(text)) return true;
+    if (hasSecretUrl(text) || text.search(AUTHORIZATION) >= 0) return true;
     return this.#known.isIn(text);
   }
 
@@ -259,7 +261,8 @@ export class Secrets {
         .split(WEB_SOCKET_TOKEN)
         .map((part, i) => (i === 0 ? part : part.replace(/^[\w-]+/, (token) => this.standIn(token))))
         .join(WEB_SOCKET_TOKEN);
-    return made.includes('eyJ') ? made.replace(JWT, (_, before: string, token: string) => before + this.#token(token)) : made;
+    if (made.includes('eyJ')) made = made.replace(JWT, (_, before: string, token: string) => before + this.#token(token));
+    return made.replace(AUTHORIZATION, (_, scheme: string, blanks: string, token: string) => scheme + blanks + this.standIn(token));
   }
 
   #words(text: string): string {

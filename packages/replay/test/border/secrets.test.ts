@@ -303,6 +303,14 @@ describe('a text', () => {
     expect(s.text(key, OPEN)).not.toContain('MIGHAgEAMBMG');
   });
 
+  it('that repeats a header loses its token, and no word', () => {
+    const s = secrets();
+    const made = s.text('denied: Authorization: Bearer sha-4-xyz, then bearer a1b2c3d4e5==; Basic authentication failed', by('free'));
+    expect(made).toMatch(/^denied: Authorization: Bearer \S{9}, then bearer \S{12}; Basic authentication failed$/);
+    expect(made).not.toMatch(/sha-4-xyz|a1b2c3d4/);
+    expect(s.text(made, by('free'))).toHaveLength(made.length);
+  });
+
   it('with protocols of a WebSocket loses the token among them alone', () => {
     const protocols = 'v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0LXRva2Vu, v4.channel.k8s.io';
     const made = secrets().text(protocols, OPEN);

@@ -7,11 +7,14 @@ import { type Change, type KnownApi, knownApi } from '@actorlet/ctl/src/commands
 import { silenced } from '@actorlet/ctl/src/commands/replay/whatIf/silent.ts';
 import { runWhatIf, type WhatIfOptions } from '@actorlet/ctl/src/commands/replay/whatIf/whatIf.ts';
 import type { KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { pod, type VirtualNode } from '../../../../test/integration/virtualNode.ts';
 import { learn } from '../../src/player/learn.ts';
 import { AROUND, inputsOf, OWN, recordedNode } from '../less/quickStart.ts';
 import { toldTo } from '../toldTo.ts';
+
+/** Six runs of a node each, on a machine that is busy with other tests. */
+vi.setConfig({ testTimeout: 180_000 });
 
 const NAMESPACE = '/api/v1/namespaces/default';
 const NODE = '/api/v1/nodes/n1';
