@@ -217,6 +217,10 @@ describe('beside a kubelet that does something else', () => {
     expect(b.acts).toEqual([]);
     expect(b.why('web')).toMatch(/Kubelet\n {2}the kubelet has not made the folder of the pod for \d+s/);
     expect(b.why('node')).toMatch(/the kubelet has not renewed the lease of the node for \d+/);
+    // A pod that is deleted is begun no more.
+    remove(b, 'web');
+    const stands = () => unknown(b).filter((d) => d.settledMs === null && d.kind === 'Folder');
+    await b.h.until('nothing is missed of it', () => stands().length === 0, 10_000);
   });
 
   it('names a container that no pod has, until it is gone', async () => {

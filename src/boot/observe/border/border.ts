@@ -46,7 +46,7 @@ export function observedPorts(outside: Ports, { config, stateDir }: ObservedOpti
     createFailure: (of) => createFailure(kube, of),
   });
   const files = new FileBorder(outside.fs, { clock, expectations, rootDir, stateDir, podOf });
-  const mounts = { clock, expectations, rootDir, podOf };
+  const mounts = { clock, expectations, rootDir, podOf, isStarted: (uid: string) => cri.listings.hasAny(uid) };
   const replaced: { readonly [P in keyof Ports]?: object } = {
     cri: { call: cri.call, hints: cri.hints },
     fs: files,

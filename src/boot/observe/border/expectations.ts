@@ -17,6 +17,16 @@ const LATE_FACTOR = 4;
 const LATE_BOUNDS_MAX = 2;
 /** So many bounds a kubelet has that is at work on acts of the same kind, or on the same pod. */
 const AT_WORK_FACTOR = 6;
+/** With these the kubelet begins something of a pod. */
+const STARTS: ReadonlySet<ExpectedKind> = new Set([
+  'Folder',
+  'Mount',
+  'PullImage',
+  'RunPodSandbox',
+  'CreateContainer',
+  'StartContainer',
+  'UpdateContainerResources',
+]);
 /** Acts of a pod that its status tells of. */
 const RUNTIME_KINDS: ReadonlySet<ExpectedKind> = new Set([
   'RunPodSandbox',
@@ -38,6 +48,8 @@ export interface Wanted {
   boundMs?: number;
   /** What changes its words is the same act all the same. */
   oneAtATime?: boolean;
+  /** False: nobody can tell whether the kubelet is late with it. */
+  isJudged?(): boolean;
 }
 
 /** One wish of the tree. */
@@ -64,6 +76,7 @@ interface Open extends ExpectedAct {
   /** What of it the world shows instead; '' = nothing. */
   instead: string;
   late: Disagreement | null;
+  isJudged: (() => boolean) | undefined;
 }
 
 export class Expectations {
@@ -149,9 +162,16 @@ export class Expectations {
     }
   }
 
-  /** The pod is in the API no more: nothing is written of it. */
-  gone(uid: string): void {
-    for (const open of [...this.#open.values()]) if (open.uid === uid && open.kind === 'PodStatus') this.#end(open);
+  /** The pod is to end: nothing of it is begun any more. `gone`: it is in the API no more, and nothing is written of it. */
+  ends(uid: string, { gone }: { gone: boolean }): void {
+    for (const open of [...this.#open.values()])
+      if (open.uid === uid && (STARTS.has(open.kind) || (gone && open.kind === 'PodStatus'))) this.#end(open);
+  }
+
+  /** The kubelet cannot do it now, or this program sees that it is behind: its time begins anew. */
+  excused(isMeant: (act: Pick<ExpectedAct, 'kind' | 'pod' | 'uid'>) => boolean): void {
+    const nowMs = this.#clock.monoMs();
+    for (const open of this.#open.values()) if (isMeant(open)) open.progressMonoMs = nowMs;
   }
 
   pods(names: ReadonlyMap<string, string>): void {
@@ -224,9 +244,9 @@ export class Expectations {
     for (const changed of this.#watchers) changed();
   }
 
-  #begin(key: string, { kind, pod, uid, what, boundMs }: Wanted): Open {
+  #begin(key: string, { kind, pod, uid, what, boundMs, isJudged }: Wanted): Open {
     const open: Open = {
-      ...{ key, kind, pod, uid, what },
+      ...{ key, kind, pod, uid, what, isJudged },
       sinceMs: this.#clock.wallMs(),
       sinceMonoMs: this.#clock.monoMs(),
       progressMonoMs: this.#clock.monoMs(),
@@ -321,7 +341,7 @@ export class Expectations {
   #judgeOne(open: Open): void {
     const nowMs = this.#clock.monoMs();
     const isAtWork = nowMs - open.progressMonoMs < open.boundMs && nowMs - open.sinceMonoMs < AT_WORK_FACTOR * open.boundMs;
-    if (open.late !== null || isAtWork || this.#waitsForAct(open)) return;
+    if (open.late !== null || isAtWork || this.#waitsForAct(open) || open.isJudged?.() === false) return;
     const { kind, pod, uid, what, sinceMs, instead } = open;
     open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });
   }

@@ -45,7 +45,7 @@ export class KubeBorder {
     this.#kube = kube;
     this.#clock = o.clock;
     this.#expectations = o.expectations;
-    this.#seen = new SeenObjects(o.clock, (uid) => o.expectations.gone(uid));
+    this.#seen = new SeenObjects(o.clock, (uid, how) => o.expectations.ends(uid, how));
   }
 
   get seen(): SeenObjects {
@@ -133,6 +133,8 @@ export class KubeBorder {
       if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid))
         return { ok: false, failure: notFound(`pods "${name}" not found`) };
       if (this.#shows(wanted, missingOf(body.status, pod.status, 'status'))) return { ok: true, code: 200, body: pod };
+      // It tells of containers that this tree has not come to yet.
+      if (isAhead(pod.status, body.status)) this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
       // The kubelet said something else meanwhile: the tree decides anew.
       return pod.metadata.resourceVersion === before ? undefined : { ok: false, failure: conflict(name) };
     };
@@ -251,6 +253,17 @@ export class KubeBorder {
 
 function uidOf(metadata: unknown): string {
   return isRecord(metadata) && typeof metadata.uid === 'string' ? metadata.uid : '';
+}
+
+/** Whether a container has an id, and is waited for by the tree. */
+function isAhead(has: unknown, wanted: unknown): boolean {
+  const idsOf = (status: unknown) =>
+    ['initContainerStatuses', 'containerStatuses'].flatMap((field) => {
+      const list: unknown = isRecord(status) ? status[field] : undefined;
+      return Array.isArray(list) ? list.filter(isRecord).map((c) => [c.name, c.containerID ?? ''] as const) : [];
+    });
+  const shown = new Map(idsOf(has));
+  return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
 }
 
 /** Which fields, and the phase where it is among them. */

@@ -20,14 +20,14 @@ export class SeenObjects {
   readonly #clock: Clock;
   readonly #objects: Record<SeenKind, Map<string, KubeObject>> = { pods: new Map(), nodes: new Map(), leases: new Map() };
   readonly #waiters = new Set<() => void>();
-  readonly #gone: (uid: string) => void;
+  readonly #ends: (uid: string, o: { gone: boolean }) => void;
   /** UIDs of pods; true: it had ended when it was seen first. */
   #first = new Map<string, boolean>();
 
-  /** `gone`: is told the UID of each pod that the API has no more. */
-  constructor(clock: Clock, gone: (uid: string) => void) {
+  /** `ends`: is told the UID of each pod that is to end, and that the API has no more. */
+  constructor(clock: Clock, ends: (uid: string, o: { gone: boolean }) => void) {
     this.#clock = clock;
-    this.#gone = gone;
+    this.#ends = ends;
   }
 
   all(kind: SeenKind): Iterable<KubeObject> {
@@ -101,7 +101,7 @@ export class SeenObjects {
     if (event.type === 'DELETED') {
       this.#objects[kind].delete(keyOf(event.object));
       const { uid = '' } = event.object.metadata;
-      if (kind === 'pods') this.#gone(uid);
+      if (kind === 'pods') this.#ends(uid, { gone: true });
       this.#first.delete(uid);
     } else this.#put(kind, event.object, false);
     this.#wake();
@@ -109,7 +109,8 @@ export class SeenObjects {
 
   #put(kind: SeenKind, object: KubeObject, wake = true): void {
     this.#objects[kind].set(keyOf(object), slim(object));
-    const { uid = '' } = object.metadata;
+    const { uid = '', deletionTimestamp } = object.metadata;
+    if (kind === 'pods' && deletionTimestamp !== undefined) this.#ends(uid, { gone: false });
     if (kind === 'pods' && !this.#first.has(uid))
       this.#first.set(uid, isRecord(object.status) && isTerminal(object.status.phase as PodPhase | undefined));
     if (wake) this.#wake();

@@ -13,6 +13,8 @@ export interface MountBorderOptions {
   /** Of the kubelet. */
   rootDir: string;
   podOf(uid: string): string;
+  /** The kubelet has gone on to start this pod. */
+  isStarted(uid: string): boolean;
 }
 
 const DEADLINE_EXCEEDED = 4;
@@ -121,8 +123,10 @@ async function mountsAt(mounter: Mounter, path: string): Promise<number> {
   return (await mounter.list(parent, path)).filter((m) => m.path === path).length;
 }
 
+/** A driver may refuse it for as long as it likes: the kubelet waits then, as this tree does. It is late when it goes on without it. */
 function mount(o: MountBorderOptions, path: string): Wanted {
-  return { kind: 'Mount', ...subject(o, path), what: `mounted ${named(o, path)}` };
+  const { uid, pod } = subject(o, path);
+  return { kind: 'Mount', uid, pod, what: `mounted ${named(o, path)}`, isJudged: () => uid === '' || o.isStarted(uid) };
 }
 function unmount(o: MountBorderOptions, path: string): Wanted {
   return { kind: 'Unmount', ...subject(o, path), what: `unmounted ${named(o, path)}` };

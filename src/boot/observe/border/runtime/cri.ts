@@ -12,6 +12,7 @@ const DEADLINE_EXCEEDED = 4;
 const CANCELLED = 1;
 const PERMISSION_DENIED = 7;
 const UNKNOWN = 2;
+const UNAVAILABLE = 14;
 const LOOK_TIMEOUT_MS = 10_000;
 /** By the state of the container that shows them; undefined: it is gone. */
 const CONTAINER_ACTS = {
@@ -58,7 +59,7 @@ export class CriBorder {
     // A method that is not in the table is refused, too.
     switch (CRI[method] as (typeof CRI)[CriMethod] | undefined) {
       case 'read': {
-        const answer = await this.#cri.call(method, req, opts);
+        const answer = await this.#cri.call(method, req, opts).catch((error: unknown) => this.#failed(error));
         this.#listings.learn({ method, req, res: answer } as Parameters<RuntimeListings['learn']>[0]);
         return answer;
       }
@@ -73,6 +74,13 @@ export class CriBorder {
     const { via, stream } = await this.#cri.hints(signal);
     return { via, stream: this.#listings.hearing(stream) };
   };
+
+  /** Without a runtime no kubelet does anything with it. */
+  #failed(error: unknown): never {
+    if (error instanceof CriError && error.code === UNAVAILABLE)
+      this.#o.expectations.excused(({ kind }) => kind === 'PodStatus' || Object.hasOwn(CRI, kind));
+    throw error;
+  }
 
   async #expected(call: AnyCall, opts: CallOpts): Promise<unknown> {
     switch (call.method) {

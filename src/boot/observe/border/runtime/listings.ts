@@ -48,6 +48,11 @@ export class RuntimeListings {
     const { pod, uid } = this.#subjects.get(id) ?? { pod: '', uid: '' };
     return { pod, uid };
   }
+  /** Of a sandbox or container of this pod that was listed. */
+  hasAny(uid: string): boolean {
+    for (const subject of this.#subjects.values()) if (subject.uid === uid) return true;
+    return false;
+  }
   nameOf(containerId: string): string {
     return this.#subjects.get(containerId)?.name ?? '';
   }
