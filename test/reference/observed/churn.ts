@@ -66,9 +66,9 @@ const DISTURBANCES: readonly { what: string; act(lab: ObservedLab): Promise<void
   },
   {
     what: 'the kubelet is killed, and starts again',
-    async act({ reference }) {
+    async act({ reference, address }) {
       await reference.end('SIGKILL');
-      await reference.start();
+      await reference.start({ nodeIp: address.ip });
     },
   },
 ];

@@ -26,7 +26,10 @@ await withObservedLab(Object.fromEntries(statics), async (lab) => {
   }
   await sleep(LIVES_MS);
   console.log((await cluster.kubectl('get', 'pods')).trim());
-  for (const name of chosen) console.log(await observer.ctl('why', name).catch(String));
+  for (const name of chosen) {
+    console.log(`--- ${name}: actorctl why\n${await observer.ctl('why', name).catch(String)}`);
+    console.log(`--- ${name}: kubectl describe\n${await cluster.kubectl('describe', 'pod', name)}`);
+  }
   await cluster.kubectl('delete', 'pod', '--wait=false', '--all');
   await sleep(DIES_MS);
   const ledger = await observer.ledger();

@@ -5,6 +5,7 @@ import { createAudit } from '../../../bench/lib/audit.ts';
 import type { ObserverLedger } from '../../../src/machines/shown/observer/ledger.ts';
 import { type Cluster, LONG, startCluster } from '../../cluster/cluster.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
+import { type OwnAddress, ownAddress } from '../../e2e/lab/cluster/ownAddress.ts';
 import {
   createReferenceKubelet,
   REFERENCE_LOGS,
@@ -18,6 +19,7 @@ export interface ObservedLab {
   readonly cluster: Cluster;
   readonly reference: ReferenceKubelet;
   readonly observer: Observer;
+  readonly address: OwnAddress;
 }
 
 /** Static pods are there before the kubelet; the node is Ready, and has the config map `settings`. */
@@ -34,15 +36,16 @@ export async function withObservedLab(
     plane: { flags: { 'kube-apiserver': audit.flags } },
   });
   const reference = await createReferenceKubelet(cluster);
+  using address = ownAddress();
   const observer = new Observer(cluster.daemon.dir);
   try {
     for (const [name, pod] of Object.entries(statics)) cluster.daemon.put(`${name}.json`, pod);
-    await reference.start();
+    await reference.start({ nodeIp: address.ip });
     await observer.start([`--kubelet-pid=${reference.pid}`]);
     await cluster.daemon.wait('the account', () => cluster.plane.hasAccount(), LONG);
     await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
     await cluster.post('configmaps', { metadata: { name: 'settings' }, data: { value: 'one' } });
-    await run({ cluster, reference, observer });
+    await run({ cluster, reference, observer, address });
   } catch (error) {
     console.log(observer.log().slice(-6_000));
     throw error;

@@ -59,13 +59,22 @@ export class ReferenceKubelet {
       .map((path) => [path, readFileSync(path, 'utf8')] as const);
   }
 
-  /** Waits until it is healthy, unless `ready` is false. `config`: beside what a test needs. */
-  async start(o: { ready?: boolean; config?: object; args?: readonly string[] } = {}): Promise<void> {
+  /**
+   * Waits until it is healthy, unless `ready` is false. `config`: beside what a test needs. `nodeIp`: where the API server reaches it;
+   * by default it listens on loopback, and its node has no address.
+   */
+  async start(o: { ready?: boolean; config?: object; nodeIp?: string } = {}): Promise<void> {
     const { dir, rootDir, lab, manifests } = this.#daemon;
     mkdirSync(rootDir, { recursive: true });
     const config = {
       ...{ apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration' },
-      ...{ address: '127.0.0.1', port: this.#port, readOnlyPort: 0, healthzBindAddress: '127.0.0.1', healthzPort: this.#healthzPort },
+      ...{
+        address: o.nodeIp ?? '127.0.0.1',
+        port: this.#port,
+        readOnlyPort: 0,
+        healthzBindAddress: '127.0.0.1',
+        healthzPort: this.#healthzPort,
+      },
       staticPodPath: manifests,
       ...{ fileCheckFrequency: '1s', syncFrequency: '10s' },
       ...{ failSwapOn: false, cgroupsPerQOS: false, enforceNodeAllocatable: [], makeIPTablesUtilChains: false },
@@ -90,7 +99,7 @@ export class ReferenceKubelet {
       ...[`--container-runtime-endpoint=${lab.endpoint}`, `--image-service-endpoint=${lab.endpoint}`],
       // Its cAdvisor does not ask the runtime's endpoint for this.
       `--containerd=${lab.endpoint.replace('unix://', '')}`,
-      ...[`--hostname-override=${NODE_NAME}`, '--node-ip=127.0.0.1', '--v=2', ...(o.args ?? [])],
+      ...[`--hostname-override=${NODE_NAME}`, `--node-ip=${o.nodeIp ?? '127.0.0.1'}`, '--v=2'],
     ];
     const child = spawn(program('kubelet'), args, {
       stdio: ['ignore', out, out],
