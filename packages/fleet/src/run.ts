@@ -31,7 +31,7 @@ export interface StepReport {
   doneMs: number;
   what: string;
   count: number;
-  of: 'nodes' | 'objects' | 'faults';
+  of: 'nodes' | 'objects' | 'pods' | 'faults' | 'control planes';
   troubles: readonly NodeTrouble[];
 }
 type StepDone = Omit<StepReport, 'atMs' | 'doneMs'>;
@@ -85,6 +85,8 @@ export interface RunOptions {
   manifests: ReadonlyMap<string, readonly KubeObject[]>;
   /** Clients meet faults there. Absent: the steps have none. */
   proxy?: RunProxy | undefined;
+  /** Of the API server. Absent: it is not this fleet's. */
+  data?: PlaneData | undefined;
   /** Each look at the fleet. */
   onLook(overview: FleetOverview, atMs: number): void;
   onStep(step: StepReport): void;
@@ -94,6 +96,13 @@ export interface RunOptions {
   signal: AbortSignal;
   /** The process ends with the run, and the API server with it: a run that is cut waits for no node. */
   endsAll?: boolean;
+}
+
+/** What etcd keeps, as a whole. */
+export interface PlaneData {
+  backup(): Promise<void>;
+  /** @throws Error without a backup. */
+  restore(): Promise<void>;
 }
 
 /** As much of the proxy as a run asks for. */
@@ -206,7 +215,15 @@ export class FleetRun {
       const { names, troubles } = await this.#o.fleet.add(step.group, step.count);
       return { what: `add to ${step.group}`, count: names.length, of: 'nodes', troubles };
     }
-    return 'nodes' in step ? await this.#onNodes(step) : await this.#onObjects(step);
+    if ('nodes' in step) return await this.#onNodes(step);
+    return 'manifests' in step ? await this.#onObjects(step) : await this.#onData(step.do);
+  }
+
+  async #onData(what: 'backup' | 'restore'): Promise<StepDone> {
+    const { data } = this.#o;
+    const failed = (error: unknown): NodeTrouble[] => [{ node: 'etcd', why: messageOf(error) }];
+    const act = data === undefined ? Promise.reject(new Error('its data is not that of this fleet; take --api local')) : data[what]();
+    return { what, count: 1, of: 'control planes', troubles: await act.then(() => [], failed) };
   }
 
   /** Steps that belong together are about the same nodes, those of them that are still there. */
@@ -222,6 +239,7 @@ export class FleetRun {
     const selected = this.#select(step.nodes);
     const count = selected.length;
     if (step.do === 'notice') return { what: 'notice', count, of: 'nodes', troubles: await fleet.notice(selected, step) };
+    if (step.do === 'evict') return await this.#evict(new Set(selected.map((m) => m.name)));
     if (step.do === 'remove') return { what: 'remove', count, of: 'nodes', troubles: await fleet.remove(selected) };
     if (step.do === 'inject') {
       const scenario = scenarios.get(step.scenario);
@@ -232,6 +250,19 @@ export class FleetRun {
     // What is off can only be started, and what is on cannot.
     const members = selected.filter((m) => m.on !== (step.do === 'start' || step.do === 'back'));
     return { what: step.do, count: members.length, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
+  }
+
+  async #evict(nodes: ReadonlySet<string>): Promise<StepDone> {
+    const { cluster } = this.#o;
+    const troubles: NodeTrouble[] = [];
+    const pods = await cluster.podsOn(nodes).catch((error: unknown): KubeObject[] => {
+      troubles.push({ node: 'pods', why: messageOf(error) });
+      return [];
+    });
+    for (const pod of pods) {
+      await cluster.evict(pod).catch((error: unknown) => troubles.push({ node: `Pod ${pod.metadata.name}`, why: messageOf(error) }));
+    }
+    return { what: 'evict', count: pods.length, of: 'pods', troubles };
   }
 
   /** It does not wait: what stale reads show must become old first. */

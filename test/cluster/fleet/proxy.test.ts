@@ -9,11 +9,15 @@ import { afterAll, expect, it } from 'vitest';
 import { startFleet } from '../../../packages/fleet/src/index.ts';
 import { program } from '../../e2e/lab/cluster/controlPlane.ts';
 import { until } from '../../e2e/lab/ports.ts';
+import { endFleetProcesses, startFleetProcess } from './command.ts';
 
 const run = promisify(execFile);
 const LONG = { timeoutMs: 60_000, everyMs: 100 };
 const dir = mkdtempSync(join(tmpdir(), 'actorlet-proxy-'));
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+afterAll(() => {
+  endFleetProcesses();
+  rmSync(dir, { recursive: true, force: true });
+});
 
 const deployment = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
 const web = (replicas: number) => ({
@@ -111,4 +115,37 @@ it('gives kubectl, streams and protobuf clients what the API server says, and it
     kcm.kill('SIGKILL');
     await fleet.stop();
   }
+});
+
+it('a fleet file puts etcd back to what it was, and evicts the pods of a node', { timeout: 240_000 }, async () => {
+  process.env.KUBEBUILDER_ASSETS ??= dirname(program('kube-apiserver'));
+  const file = join(dir, 'restore.yaml');
+  const configMap = (name: string): string => `[{ apiVersion: v1, kind: ConfigMap, metadata: { name: ${name} } }]`;
+  const pod =
+    '{ apiVersion: v1, kind: Pod, metadata: { name: web }, spec: { containers: [{ name: web, image: web }], terminationGracePeriodSeconds: 1 } }';
+  writeFileSync(
+    file,
+    `apiVersion: actorlet.dev/v1alpha1
+kind: Fleet
+metadata: { name: restored }
+spec:
+  groups: [{ name: node, count: 1 }]
+  steps:
+    - { at: 1s, do: apply, objects: ${configMap('old')} }
+    - { at: 2s, do: backup }
+    - { at: 3s, do: apply, objects: ${configMap('new')} }
+    - { at: 4s, do: restore }
+    - { at: 5s, do: apply, objects: [${pod}] }
+    - { at: 45s, do: evict }
+  expect:
+    - { objects: { kind: ConfigMap, name: old }, atLeast: 1, after: 46s, within: 120s }
+    - { objects: { kind: ConfigMap, name: new }, atMost: 0, after: 46s, within: 120s }
+    - { events: { reason: Killing, kind: Pod, name: web }, atLeast: 1, after: 46s, within: 120s }
+    - { objects: { kind: Pod, name: web }, atMost: 0, after: 46s, within: 120s }
+`,
+  );
+  const fleet = startFleetProcess(file, '--api=local', `--socket=${join(dir, 'restored.sock')}`);
+  expect(await fleet.ended, fleet.text()).toBe(0);
+  expect(fleet.text()).toMatch(/restore: 1 control plane\n/);
+  expect(fleet.text()).toMatch(/evict: 1 pod\n/);
 });

@@ -140,7 +140,7 @@ async function runOnce(args: Args, { spec: read, scenarios, manifests }: Inputs)
     const readiness = new Readiness(around, { fd: args.readyFd, say });
     const tell = progress();
     run = new FleetRun({
-      ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal, proxy: around.proxy },
+      ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal, proxy: around.proxy, data: around.data },
       cluster: new Cluster(world.admin, { clock: world.clock, signal: interrupted.signal, welcome: around.podsWelcome }),
       onLook: (overview, atMs) => {
         tell(overview, atMs);

@@ -7,6 +7,7 @@ import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
 import type { ProgramName } from '../plane/messages.ts';
 import type { ApiHit } from '../proxy/trouble.ts';
+import type { PlaneData } from '../run.ts';
 import { anyPort, freePort } from './plane/ports.ts';
 import type { ClientProxy, KubeconfigText } from './proxy/proxy.ts';
 import { embeddedWorld, type RealWorld, realWorld, type WorldOptions } from './world.ts';
@@ -44,6 +45,8 @@ export interface FleetSurroundings {
   podsWelcome(): Promise<void>;
   /** The API server, and what nodes leave in it, is there after this process. */
   outlives: boolean;
+  /** Of a control plane of this process. */
+  data?: PlaneData;
   /** In front of the API server. Absent: clients ask it themselves. */
   proxy?: ClientProxy;
   /** Ends everything but the nodes. */
@@ -140,6 +143,7 @@ async function local(o: SurroundingsOptions): Promise<Unproxied> {
       direct: () => readDirect(plane.kubeconfig),
       announce: written.write,
       podsWelcome,
+      data: plane,
       outlives: o.plane.data !== '',
       async close() {
         closeWorld(world);

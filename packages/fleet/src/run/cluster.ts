@@ -132,6 +132,16 @@ export class Cluster {
     return found;
   }
 
+  async podsOn(nodes: ReadonlySet<string>): Promise<KubeObject[]> {
+    const pods = await this.list({ apiVersion: 'v1', kind: 'Pod' });
+    return pods.filter(({ spec }) => isRecord(spec) && nodes.has(String(spec.nodeName)));
+  }
+
+  async evict({ metadata: { name, namespace = 'default' } }: KubeObject): Promise<void> {
+    const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+    await this.#ask({ verb: 'POST', path: `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body });
+  }
+
   #pathOf({ apiVersion = '', kind = '', metadata: { namespace = 'default' } }: KubeObject): Promise<string> {
     return this.#path({ apiVersion, kind }, { namespace });
   }

@@ -17,15 +17,17 @@ export interface Selection {
 }
 export type NodeStep =
   /** `away`, `back`: daemons end, and start again. */
-  | { do: 'restart' | 'stop' | 'start' | 'remove' | 'away' | 'back'; nodes: Selection }
+  | { do: 'restart' | 'stop' | 'start' | 'remove' | 'away' | 'back' | 'evict'; nodes: Selection }
   | { do: 'notice'; nodes: Selection; taint: ConfigTaint; noticeMs: number }
   | { do: 'inject'; scenario: string; nodes: Selection };
 type AddStep = { do: 'add'; group: string; count: number };
+/** Of the data of the API server. */
+type DataStep = { do: 'backup' | 'restore' };
 /** A fault that clients of the API server meet, behind the proxy. */
 export type ApiStep = { do: 'inject'; name: string; api: ApiFault };
 /** `manifests`: files. `objects`: written out. */
 export type ObjectStep = { do: 'apply' | 'delete'; manifests: readonly string[]; objects: readonly KubeObject[] };
-export type StepSpec = { atMs: number } & (NodeStep | AddStep | ApiStep | ObjectStep);
+export type StepSpec = { atMs: number } & (NodeStep | AddStep | ApiStep | DataStep | ObjectStep);
 
 /** Steps that have a field of their own; it belongs to no other. */
 const FIELDS: Readonly<Record<string, readonly StepName[]>> = {
@@ -33,7 +35,7 @@ const FIELDS: Readonly<Record<string, readonly StepName[]>> = {
   api: ['inject'],
   manifests: ['apply', 'delete'],
   objects: ['apply', 'delete'],
-  nodes: ['restart', 'stop', 'start', 'remove', 'interrupt', 'flap', 'inject'],
+  nodes: ['restart', 'stop', 'start', 'remove', 'interrupt', 'flap', 'evict', 'inject'],
   group: ['add'],
   count: ['add'],
   notice: ['interrupt'],
@@ -73,6 +75,7 @@ export function decodeStep(step: MapReader, { groups, ownGroups, unreadable }: S
     if (!step.has('scenario')) step.wrong('scenario', 'is missing; inject needs the file of a fault scenario, or api');
     return [{ atMs, nodes, do: does, scenario }];
   }
+  if (does === 'backup' || does === 'restore') return [{ atMs, do: does }];
   if (does === 'add') return addStep(step, atMs, { ...own, groups: ownGroups });
   if (does === 'interrupt') return interruptSteps(step, { atMs, nodes, ...own });
   if (does === 'flap') return flapSteps({ atMs, nodes, ...FLAP, ...own });

@@ -158,6 +158,9 @@ const STEPS = {
   inject: 'A fault scenario is injected into these nodes; or, with `api`, a fault that clients of the API server meet.',
   apply: 'Objects are created, or changed to what the manifest says.',
   delete: 'Objects of the manifest are deleted.',
+  evict: 'The pods of these nodes are evicted, as kubectl drain does. Disruption budgets are kept.',
+  backup: 'The data of etcd is copied, while the control plane is away for a moment. With --api local.',
+  restore: 'The data of etcd becomes what it was at the last backup: objects are old, and versions go back. With --api local.',
 } as const;
 export type StepName = keyof typeof STEPS;
 const STEP_NAMES = Object.keys(STEPS) as readonly StepName[];

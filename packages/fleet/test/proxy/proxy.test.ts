@@ -2,6 +2,7 @@
 import { connect as connectHttp2 } from 'node:http2';
 import { request } from 'node:https';
 import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { selfSignedCertificate } from '@actorlet/kubelet/boot/process/selfSigned.ts';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { type EmbeddedApi, startEmbeddedApi } from '../../src/boot/embedded/server.ts';
 import { type ClientProxy, startProxy } from '../../src/boot/proxy/proxy.ts';
@@ -255,6 +256,25 @@ it('does a write whose answer is lost, and does slow requests later', async () =
   const fromMs = clock.monoMs();
   expect((await http1('GET', `${CONFIG_MAPS}/lost-1`)).status).toBe(200);
   expect(clock.monoMs() - fromMs).toBeGreaterThanOrEqual(300);
+});
+
+it('asks with no certificate but its own: a client that shows another one is refused, and not taken for nobody', async () => {
+  const { server, ca, token } = access();
+  const stranger = await selfSignedCertificate('127.0.0.1', clock.wallMs());
+  const answer = await new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const options = { ...{ ca, agent: false, cert: stranger.cert, key: stranger.key }, headers: { authorization: `Bearer ${token}` } };
+    const req = request(`${server}/api/v1/nodes`, options, (res) => {
+      let text = '';
+      res.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+      res.once('end', () => resolve({ status: res.statusCode ?? 0, text }));
+    });
+    req.once('error', reject);
+    req.end();
+  });
+  expect(answer.status).toBe(401);
+  expect(answer.text).toContain('the client certificate of its own kubeconfig');
 });
 
 it('passes a refusal of the token on, and outlives clients that speak no HTTP and servers that are gone', async () => {

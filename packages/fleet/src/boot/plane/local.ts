@@ -2,7 +2,7 @@
  * `--api local`: a real control plane on loopback, for as long as this process lives. etcd, kube-apiserver and, where they are there,
  * kube-controller-manager and kube-scheduler are supervised actors of it.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
@@ -245,6 +245,39 @@ export class LocalPlane {
       if (performance.now() > deadline)
         throw new Error(`the namespace default has no service account after ${ACCOUNT_TIMEOUT_MS / 1_000} s; see ${this.logs}`);
       await wait(LOOK_EVERY_MS);
+    }
+  }
+
+  /** Copies what etcd keeps. Its files are whole only when it has ended. */
+  async backup(): Promise<void> {
+    await this.#whileAway(() => {
+      rmSync(this.#copy, { recursive: true, force: true });
+      cpSync(join(this.dir, 'etcd'), this.#copy, { recursive: true });
+    });
+  }
+
+  /** As from a backup: objects are as they were, and versions go back. All that knows of later ones begins anew. @throws Error without one. */
+  async restore(): Promise<void> {
+    if (!existsSync(this.#copy)) throw new Error('there is no backup; a step backup comes before restore');
+    await this.#whileAway(() => {
+      rmSync(join(this.dir, 'etcd'), { recursive: true, force: true });
+      cpSync(this.#copy, join(this.dir, 'etcd'), { recursive: true });
+    });
+  }
+
+  get #copy(): string {
+    return join(this.dir, 'etcd.backup');
+  }
+
+  /** All programs end, the last first, and start again. */
+  async #whileAway(act: () => void): Promise<void> {
+    const names = this.programs.names.filter((name) => name !== WARDEN);
+    for (const name of [...names].reverse()) await this.programs.off(name, name === 'etcd' ? 'SIGTERM' : 'SIGKILL');
+    try {
+      act();
+    } finally {
+      for (const name of FIRST) await this.#untilOn(name);
+      for (const name of names) void this.programs.tryOn(name);
     }
   }
 

@@ -56,7 +56,7 @@ async function oneRun(spec: FleetSpec, o: SeedsCommand & { dir: string; logFile:
     if (args.controller.length > 0) controller = startController({ command: args.controller, kubeconfig: around.kubeconfig, logFile, say });
     await controller?.asks(proxy, signal);
     const run = new FleetRun({
-      ...{ fleet, spec, proxy, scenarios: inputs.scenarios, manifests: inputs.manifests, clock: world.clock, signal },
+      ...{ fleet, spec, proxy, data: around.data, scenarios: inputs.scenarios, manifests: inputs.manifests, clock: world.clock, signal },
       cluster: new Cluster(world.admin, { clock: world.clock, signal, welcome: around.podsWelcome }),
       ...{ onLook: () => {}, onTrouble: () => {} },
       onStep: ({ what, troubles: [trouble] }) => {
