@@ -15,7 +15,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { adopt, removeNodes } from './boot/adopt.ts';
-import { claimed } from './boot/alone.ts';
+import { claimed, clusterOf } from './boot/alone.ts';
 import { type FleetSurroundings, surroundingsOf } from './boot/surroundings.ts';
 import { quietLog } from './boot/world.ts';
 import { decodeFleet, type FleetSpec, plainFleet, wrongPlain } from './file.ts';
@@ -189,7 +189,8 @@ class Running implements RunningFleet {
   async start(): Promise<void> {
     const { spec, around } = this.#o;
     const { admin } = around.world;
-    this.#claim = await claimed({ server: admin.server, fleet: spec.name, shard: { index: 0, count: 1 } });
+    const cluster = await clusterOf(admin, this.#over.signal);
+    this.#claim = await claimed({ server: admin.server, cluster, fleet: spec.name, shard: { index: 0, count: 1 } });
     await adopt(this.#fleet, spec.name, { kube: admin, signal: this.#over.signal });
     this.#adopted = true;
     await around.announce();

@@ -13,6 +13,17 @@ it('a fleet that runs is refused a second time in words, until it has ended', as
   (await claimed({ server, fleet: 'demo', shard: whole }))[Symbol.dispose]();
 });
 
+it('the same cluster is known by another address, and by its own name behind a proxy', async () => {
+  using local = await claimed({ server: 'https://127.0.0.1:443', cluster: 'c-1', fleet: 'near', shard: whole });
+  expect(local).toBeDefined();
+  for (const other of ['https://localhost/', 'https://127.0.0.1'])
+    await expect(claimed({ server: other, fleet: 'near', shard: whole })).rejects.toThrow('the fleet near runs on this machine already');
+  const proxied = { server: 'https://127.0.0.1:7443', fleet: 'near', shard: whole };
+  await expect(claimed({ ...proxied, cluster: 'c-1' })).rejects.toThrow('the fleet near runs on this machine already');
+  // What was refused has claimed nothing.
+  (await claimed({ ...proxied, cluster: 'c-2' }))[Symbol.dispose]();
+});
+
 it('other fleets, other API servers and other shards run beside it', async () => {
   const others = [
     { server, fleet: 'demo', shard: whole },

@@ -2,12 +2,19 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Shard } from '../types.ts';
 import { UsageError } from './args.ts';
+
+/** What comes next says why an API server does not answer. */
+const ASKED_MS = 10_000;
 
 export interface Claimed {
   /** Of the API server. */
   server: string;
+  /** Of its cluster, by whatever address it is asked; '': not known. */
+  cluster?: string;
   fleet: string;
   shard: Shard;
 }
@@ -16,13 +23,36 @@ export interface Claimed {
  * Until that is disposed of, or the process ends in whatever way: the claim is a socket in the abstract namespace of Linux, which is no
  * file. @throws UsageError where another process has it.
  */
-export async function claimed({ server, fleet, shard: { index, count } }: Claimed): Promise<Disposable> {
+export async function claimed({ server, cluster = '', fleet, shard: { index, count } }: Claimed): Promise<Disposable> {
   const what = count === 1 ? `the fleet ${fleet}` : `shard ${index}/${count} of the fleet ${fleet}`;
-  const claim = await claimOf([server, fleet, index, count]);
-  if (claim !== null) return claim;
+  const claim = await claimOf([addressOf(server), fleet, index, count]);
+  const ofCluster = claim === null || cluster === '' ? claim : await claimOf([cluster, fleet, index, count]);
+  if (claim !== null && ofCluster !== null) {
+    return {
+      [Symbol.dispose]() {
+        claim[Symbol.dispose]();
+        ofCluster[Symbol.dispose]();
+      },
+    };
+  }
+  claim?.[Symbol.dispose]();
   throw new UsageError(
     `${what} runs on this machine already, on the API server ${server}: stop it first, or choose another --name and --prefix`,
   );
+}
+
+/** What names the cluster, also where a proxy stands before it; '': the API server does not say. */
+export async function clusterOf(kube: KubeApi, signal: AbortSignal): Promise<string> {
+  const answer = await kube.request({ verb: 'GET', path: '/api/v1/namespaces/kube-system' }, { timeoutMs: ASKED_MS, signal });
+  const { uid } = answer.ok && isRecord(answer.body) && isRecord(answer.body.metadata) ? answer.body.metadata : {};
+  return typeof uid === 'string' ? uid : '';
+}
+
+/** `https://localhost/` is `https://127.0.0.1:443`. */
+function addressOf(server: string): string {
+  const { protocol, hostname, port, pathname } = new URL(server);
+  const host = hostname === 'localhost' || hostname === '[::1]' ? '127.0.0.1' : hostname;
+  return `${protocol}//${host}:${port || (protocol === 'https:' ? 443 : 80)}${pathname.replace(/\/$/, '')}`;
 }
 
 /** Null: another process has the claim of that key, or this one. */

@@ -16,7 +16,7 @@ import { Cluster } from '../run/cluster.ts';
 import { counted } from '../run/counted.ts';
 import { type FleetReport, FleetRun, type RunShown } from '../run.ts';
 import { adopt, removeNodes } from './adopt.ts';
-import { claimed } from './alone.ts';
+import { claimed, clusterOf } from './alone.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { parsedFrom, runFrom } from './from/command.ts';
 import { type Inputs, inputsOf } from './inputs.ts';
@@ -124,7 +124,9 @@ async function runOnce(args: Args, { spec: read, scenarios, manifests }: Inputs)
   let claim: Disposable | undefined;
   let controller: Controller | undefined;
   try {
-    if (args.api === 'cluster') claim = await claimed({ server: world.admin.server, fleet: spec.name, shard: args.shard });
+    // Others may join an API server that goes with this process, too.
+    const cluster = await clusterOf(world.admin, interrupted.signal);
+    claim = await claimed({ server: world.admin.server, cluster, fleet: spec.name, shard: args.shard });
     const fleet = new Fleet(spec, world, args.shard);
     await adopt(fleet, spec.name, { kube: world.admin, signal: interrupted.signal }).catch((error: unknown) => {
       if (!interrupted.signal.aborted) throw error;
