@@ -1,6 +1,6 @@
 /** One test for each inside of xstate that `src/machines/xstate` uses: a release that changes it fails here. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   type AnyStateMachine,
   assign,
@@ -12,6 +12,7 @@ import {
   StateMachine,
   setup,
 } from 'xstate';
+import { rememberNamedEventsAlone } from '../../../src/machines/xstate/candidates.ts';
 import { reading } from '../../../src/machines/xstate/facts.ts';
 import { activeStates, childrenOf, invokedAs, logicOf, noting, parentOf, takenIn } from '../../../src/machines/xstate/inside.ts';
 import { provided, unprovided, unprovidedAction } from '../../../src/machines/xstate/provide.ts';
@@ -169,4 +170,32 @@ describe('a system', () => {
   it('that has none of them is refused', () => {
     expect(() => supervisable({ system: {} } as never, (step) => step())).toThrow('this version of xstate');
   });
+});
+
+it('a state remembers what it does about the types that it names, and about no other', () => {
+  rememberNamedEventsAlone();
+  rememberNamedEventsAlone();
+  const child = fromPromise<void>(() => Promise.resolve());
+  const many = setup({
+    types: { context: {} as { ended: number; other: number }, events: {} as { type: string } },
+    actors: { child },
+  }).createMachine({
+    context: { ended: 0, other: 0 },
+    initial: 'a',
+    states: { a: {}, b: {} },
+    on: {
+      'xstate.done.actor.*': { actions: assign(({ context }) => ({ ended: context.ended + 1 })) },
+      named: '.b',
+    },
+  });
+  const { a } = many.states;
+  const looks = [many.root.transitions, a?.transitions ?? new Map()].map((transitions) => vi.spyOn(transitions, 'keys'));
+  const actor = createActor(many).start();
+  for (let i = 0; i < 5; i++) actor.send({ type: 'xstate.done.actor.default/web' });
+  actor.send({ type: 'unheard of' });
+  expect(actor.getSnapshot()).toMatchObject({ context: { ended: 5 }, value: 'a' });
+  // It is found out anew each time, and where no name has an end of its own not even that.
+  expect(looks.map((look) => look.mock.calls.length)).toEqual([7, 1]);
+  actor.send({ type: 'named' });
+  expect(actor.getSnapshot().value).toBe('b');
 });

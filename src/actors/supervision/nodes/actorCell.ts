@@ -4,6 +4,7 @@
  */
 import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import type { Message } from '../../../machines/supervision/address.ts';
+import { rememberNamedEventsAlone } from '../../../machines/xstate/candidates.ts';
 import { noting, sharedMachine } from '../../../machines/xstate/inside.ts';
 import { type Alive, supervisable } from '../../../machines/xstate/supervisable.ts';
 import { dottedState, reasonOf } from '../../../machines/xstate/words.ts';
@@ -15,6 +16,8 @@ import type { Slept } from '../sleep/slept.ts';
 import type { ActorSpec, Complete, ExitReason, Started } from '../types.ts';
 import { ActorContext } from './actorContext.ts';
 import { eventName } from './snapshots.ts';
+
+rememberNamedEventsAlone();
 
 /** The supervisor of the incarnation. Called synchronously, possibly inside `start`, `deliver` or a timer; must not throw. */
 export interface CellHost {
