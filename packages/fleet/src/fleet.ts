@@ -71,7 +71,7 @@ export class Fleet {
     const address = `https://${world.address}:${world.serving?.port ?? 0}`;
     const nodeOfPod = (namespace: string, pod: string): string | undefined => this.#nodeOfPod(namespace, pod);
     this.front = new Front({ address, nodeOfPod, state: () => this.#state() });
-    const turns = new FleetTurns(world);
+    const turns = new FleetTurns({ clock: world.clock, yield: world.yield, late: () => this.#leases.late });
     const { clock, log } = world;
     const shared =
       world.sharedWatches === undefined

@@ -7,9 +7,10 @@ const TOGETHER_MS = 16;
 const BUSY_TREES = 32;
 /** Requests under way while new work comes in: an API server that falls behind gets no more of it. */
 const REQUESTS_MAX = 100;
-/** A thread that takes longer from one look at I/O to the next is behind with its timers, leases among them. */
-const ROUND_MS = 100;
-/** Where it always is, one comes in that often. */
+/**
+ * Leases and node status go before new work: while leases are late, one comes in that often. How long the thread takes from one look
+ * at I/O to the next says nothing: beside other programs, it is their time that passes.
+ */
 const BEHIND_EVERY_MS = 1_000;
 /** Pods that are being made while new ones come in. All that are begun together are Ready together, late. */
 const PODS_MAX = 256;
@@ -27,6 +28,7 @@ export class FleetTurns implements Yield {
   readonly #yield: Pick<Yield, 'defer'>;
   readonly #waiting: (() => void)[] = [];
   readonly #later: (() => void)[] = [];
+  readonly #late: () => boolean;
   #armed = false;
   #requests = 0;
   /** By UID: since when they are being made, the oldest first. */
@@ -34,9 +36,11 @@ export class FleetTurns implements Yield {
   #waitsForPods = false;
   #cameMs = Number.NEGATIVE_INFINITY;
 
-  constructor(o: { clock: Pick<Clock, 'monoMs' | 'setTimeout'>; yield: Pick<Yield, 'defer'> }) {
+  /** `late`: too many leases were written too long ago. */
+  constructor(o: { clock: Pick<Clock, 'monoMs' | 'setTimeout'>; yield: Pick<Yield, 'defer'>; late: () => boolean }) {
     this.#clock = o.clock;
     this.#yield = o.yield;
+    this.#late = o.late;
   }
 
   defer(fn: () => void): void {
@@ -83,8 +87,8 @@ export class FleetTurns implements Yield {
     return Math.max(0, Math.min(BUSY_TREES - this.#waiting.length, REQUESTS_MAX - this.#requests, PODS_MAX - this.#pods.size));
   }
 
-  #mayCome(roundMs: number): number {
-    const late = roundMs > ROUND_MS;
+  #mayCome(): number {
+    const late = this.#late();
     if (late && this.#clock.monoMs() - this.#cameMs < BEHIND_EVERY_MS) return 0;
     return Math.min(late ? 1 : BUSY_TREES, this.#free());
   }
@@ -96,7 +100,6 @@ export class FleetTurns implements Yield {
       return;
     }
     this.#armed = true;
-    const armedMs = this.#clock.monoMs();
     this.#yield.defer(() => {
       this.#armed = false;
       const nowMs = this.#clock.monoMs();
@@ -109,7 +112,7 @@ export class FleetTurns implements Yield {
         }
       } finally {
         this.#waiting.splice(0, taken);
-        const coming = this.#later.splice(0, this.#mayCome(nowMs - armedMs));
+        const coming = this.#later.splice(0, this.#later.length === 0 ? 0 : this.#mayCome());
         if (coming.length > 0) this.#cameMs = nowMs;
         for (const go of coming) go();
         this.#arm();
