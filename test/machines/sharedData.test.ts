@@ -18,6 +18,17 @@ describe('shared data', () => {
     expect(before.status).toEqual({ phase: 'Pending' });
   });
 
+  it('changes neither of the two', () => {
+    const frozen = (value: unknown): unknown => {
+      if (typeof value !== 'object' || value === null) return value;
+      for (const part of Object.values(value)) frozen(part);
+      return Object.freeze(value);
+    };
+    const [before, next] = [frozen(version('Pending')), frozen(version('Running'))];
+    expect(shareData(before, next)).toEqual(version('Running'));
+    expect([before, next]).toEqual([version('Pending'), version('Running')]);
+  });
+
   it('is the old object when nothing changed', () => {
     const before = version('Pending');
     expect(shareData(before, version('Pending'))).toBe(before);

@@ -99,6 +99,8 @@ export interface ListWatchOptions {
   client?: KubeClient;
   /** Takes the initial state from a watch, where the server gives it (gate `WatchListClient`). */
   streams: boolean;
+  /** The object with what is in memory already in place of what says the same. Must not throw. Default: as it is. */
+  shared?(object: KubeObject): KubeObject;
   /** After each list and each batch of events. Runs inside the machine: must not throw for what the server sent. */
   deliver(context: ListWatchContext): void;
 }
@@ -121,7 +123,12 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
   const { rng } = ctx.ports;
   const { client = kubeClient(ctx) } = o;
   const trouble = troubleLog(ctx, o.what);
-  const reader = { ...o, read: itemReader(o.path), nameless: trouble.nameless };
+  const item = itemReader(o.path);
+  const read: ReadItem = (value) => {
+    const object = item(value);
+    return object === null || o.shared === undefined ? object : o.shared(object);
+  };
+  const reader = { ...o, read, nameless: trouble.nameless };
   const logic = provided(
     listWatchMachine,
     {

@@ -6,7 +6,7 @@
 /** Levels looked into; what lies deeper is taken as it comes. */
 const LEVELS_MAX = 64;
 
-/** Gives `next`, or as much of `before` as says the same. `next` is plain data of the caller's own: its parts are replaced. */
+/** Gives `next`, with as much of `before` in it as says the same: a copy where that are parts of it. Changes neither. */
 export function shareData<T>(before: unknown, next: T, levels = LEVELS_MAX): T {
   if (before === next || typeof before !== 'object' || before === null || typeof next !== 'object' || next === null) return next;
   if (levels === 0 || Array.isArray(before) !== Array.isArray(next)) return next;
@@ -14,16 +14,19 @@ export function shareData<T>(before: unknown, next: T, levels = LEVELS_MAX): T {
   const now = next as Record<string, unknown>;
   const keys = Object.keys(now);
   let same = keys.length === Object.keys(old).length;
+  let made: Record<string, unknown> | null = null;
   for (const key of keys) {
     if (!Object.hasOwn(old, key)) {
       same = false;
       continue;
     }
     const kept = shareData(old[key], now[key], levels - 1);
-    if (kept !== now[key]) now[key] = kept;
     if (kept !== old[key]) same = false;
+    if (kept === now[key]) continue;
+    made ??= (Array.isArray(next) ? [...next] : { ...next }) as Record<string, unknown>;
+    made[key] = kept;
   }
-  return same ? (before as T) : next;
+  return same ? (before as T) : ((made ?? next) as T);
 }
 
 /** Characters of a document below which the search is not worth its time. */

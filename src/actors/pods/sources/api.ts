@@ -9,8 +9,9 @@
 import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
 import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { decideWrite, type WriterPlan } from '../../../machines/api/podWriterDecide.ts';
+import { shareData } from '../../../machines/data/sharedData.ts';
 import { SharedMap } from '../../../machines/data/sharedMap.ts';
-import { type KubeObject, kubePath, objectKey } from '../../../machines/kube/request.ts';
+import { type KubeObject, kubePath, objectKey, UNREADABLE } from '../../../machines/kube/request.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { fullName } from '../../../machines/pod/names.ts';
 import { unsafeName } from '../../../machines/pod/pathName.ts';
@@ -18,8 +19,9 @@ import { isMirror } from '../../../machines/pod/phase.ts';
 import { LEFT_ALONE_ANNOTATION, shellOf } from '../../../machines/pod/setAside.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { podConfigAddr, type SourceError } from '../../../machines/pods/podConfig/messages.ts';
-import { toApiPod } from '../../../machines/pods/sources/apiPod.ts';
+import { toApiPod, withOwnParts } from '../../../machines/pods/sources/apiPod.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
+import { isRecord } from '../../../machines/shape/conform.ts';
 import { listWatch, oncePerObject } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type StartMeter, startMeter } from './startMeter.ts';
@@ -38,15 +40,29 @@ export function apiSourceSpec(o: ApiSourceOptions): ActorSpec<ApiSourceEvent> {
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
       const source = new Source(ctx);
+      let last: KubeObject | undefined;
       return listWatch(ctx, {
         streams: o.streams,
         what: `pods of node ${o.nodeName}`,
         path: kubePath.pods,
         query: { fieldSelector: `spec.nodeName=${o.nodeName}` },
+        shared: (object) => {
+          // Most pods of a node have the tolerations and volumes of another.
+          last = shareData(last, withStatusOf(ctx, object));
+          return last;
+        },
         deliver: (context) => source.deliver(context),
       });
     },
   };
+}
+
+/** What the API server shows is most often what this node said. */
+function withStatusOf({ registry }: ActorCtx<ApiSourceEvent>, object: KubeObject): KubeObject {
+  const { status, metadata } = object;
+  const ours = registry.read(statusesView)?.value.get(metadata.uid ?? '')?.status;
+  if (ours === undefined || !isRecord(status) || object[UNREADABLE] !== undefined) return object;
+  return { ...object, status: withOwnParts(status, ours) };
 }
 
 /** What one incarnation has made of the API server's objects: a change of some does not cost a look at all. */

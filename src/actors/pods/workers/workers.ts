@@ -139,6 +139,12 @@ function joinUpdate(prev: WorkerEvent, next: WorkerEvent): WorkerEvent {
   return { ...next, causes, kind: prev.kind === 'create' ? 'create' : next.kind };
 }
 
+const OF_WORKERS = {
+  restart: 'transient',
+  intensity: { max: 5, periodMs: 300_000 },
+  backoff: { minMs: 1_000, maxMs: 60_000 },
+} as const;
+
 function workerSpec(uid: string, first: WorkerEvent, opts: WorkerOptions): ActorSpec<WorkerEvent> {
   if (first.type !== 'pod.update') throw new Error(`worker ${uid}: started by ${first.type}, expected pod.update`);
   const { life, causes = [], fromRuntime } = first;
@@ -147,9 +153,7 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkerOptions): Actor
   return {
     type: 'actor',
     id: uid,
-    restart: 'transient',
-    intensity: { max: 5, periodMs: 300_000 },
-    backoff: { minMs: 1_000, maxMs: 60_000 },
+    ...OF_WORKERS,
     passivate: opts.passivate,
     start: (ctx, woken) => {
       // A message left over from before the pod manager was restarted: it will say again what it wants.
@@ -160,7 +164,7 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkerOptions): Actor
       const { acts } = io.acts.inspector;
       const of = { ctx, uid, life, acts, node: opts.facts };
       const logic = machine(io, (_event, before) => new WorkerMoment(of, before));
-      const keep = (snapshot: unknown) => keptOf(snapshot, acts.none);
+      const keep = (snapshot: unknown) => keptOf(snapshot, acts.none, new WorkerMoment(of).lastStatus);
       if (woken === undefined) return { logic, input, keep };
       const { kept, dueAtMonoMs } = woken as WokenWorker;
       io.resume(kept.context);

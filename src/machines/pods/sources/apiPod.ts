@@ -1,7 +1,9 @@
 /** Pods as the API server gives them. Pure. */
 
+import { sameData } from '../../data/sameData.ts';
+import { shareData } from '../../data/sharedData.ts';
 import { isKubeObject, slim, UNREADABLE } from '../../kube/request.ts';
-import type { Pod } from '../../kube/types.ts';
+import type { Pod, PodStatus } from '../../kube/types.ts';
 import { PARTS_MAX } from '../../pod/bounds.ts';
 import { isRecord } from '../../shape/conform.ts';
 
@@ -26,4 +28,15 @@ function withinBounds(pod: Pod): Pod {
   const room = Math.max(0, PARTS_MAX - containers.length - initContainers.length);
   if (ephemeralContainers.length <= room) return pod;
   return { ...pod, spec: { ...pod.spec, ephemeralContainers: ephemeralContainers.slice(0, room) } };
+}
+
+/** What the API server shows, with as much of `ours` in it as says the same: a node keeps both for each of its pods. */
+export function withOwnParts(shown: PodStatus, ours: PodStatus): PodStatus {
+  const byType = new Map(ours.conditions?.map((c) => [c.type, c]));
+  const conditions = shown.conditions?.map((c) => {
+    const own = byType.get(c.type);
+    // A server says `lastProbeTime: null` of a condition that has none.
+    return own !== undefined && sameData({ ...c, lastProbeTime: null }, { ...own, lastProbeTime: null }) ? { ...c, ...own } : c;
+  });
+  return shareData(ours, conditions === undefined ? shown : { ...shown, conditions });
 }

@@ -1,5 +1,6 @@
 /** The API status of a pod, from its definition, the runtime and what was said before: the only place where one is made. */
 
+import { shareData } from '../../data/sharedData.ts';
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
 import { DEADLINE_OVERRIDE, type StatusOverride } from '../../pod/ends/byNode.ts';
@@ -80,7 +81,8 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
   const podIPs = podAddressesOf({ pod, status: input.status, facts }, old);
   // While a change is carried out, what was in force before it.
   const isUnchanged = input.resizing === undefined || old.resources === undefined;
-  return {
+  // Thousands of pods keep theirs, most of which says the same each time.
+  return shareData(old, {
     ...(generation === undefined ? {} : { observedGeneration: generation }),
     phase: verdict.phase,
     conditions,
@@ -95,5 +97,5 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     qosClass: qosClass(pod),
     ...shownResources(pod),
     ...(isUnchanged ? {} : { resources: old.resources }),
-  };
+  });
 }

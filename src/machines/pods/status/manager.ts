@@ -2,6 +2,7 @@
  * The status manager's rules: which updates are accepted, what a terminated pod's status says in the end, and what is
  * sent to the API (pod lifecycle 7.3, 7.4, 7.5 step 3, 7.6).
  */
+import { shareData } from '../../data/sharedData.ts';
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../kube/types.ts';
 import { OWN_ENDS } from '../../pod/ends/ownEnds.ts';
 import { isTerminal } from '../../pod/phase.ts';
@@ -73,14 +74,20 @@ export function storeStatus(
     const why = guardTransition({ ...input, old });
     if (why !== null) return { kind: 'refused', why };
   }
-  const status = normalizeStatus({
+  const made = normalizeStatus({
     ...next,
     conditions: stampTransitions(next.conditions ?? [], old, nowWallMs),
     // Once set it stays: active deadlines count from it, across restarts (trap 56).
     startTime: old?.startTime ?? next.startTime ?? rfc3339(nowWallMs),
   });
-  if (input.cached && !input.force && old !== undefined && sameStatus(normalizeStatus(old), status)) return { kind: 'unchanged' };
-  return { kind: 'changed', status };
+  if (input.cached && !input.force && old !== undefined && sameStatus(normalizeStatus(old), made)) return { kind: 'unchanged' };
+  // The pod's worker keeps what it said.
+  return { kind: 'changed', status: shareData(next, made) };
+}
+
+/** The accepted one, where the two differ in no more than times: those of its conditions are the ones that others see. */
+export function acceptedAs(said: PodStatus | undefined, accepted: PodStatus | undefined): PodStatus | undefined {
+  return said !== undefined && accepted !== undefined && sameStatus(normalizeStatus(said), accepted) ? accepted : said;
 }
 
 function ended(status: ContainerStatus): ContainerStatus {

@@ -4,6 +4,7 @@
  */
 import type { ApiPodsView } from '../../api/messages.ts';
 import { mirrorOf } from '../../api/podWriterDecide.ts';
+import { shareData } from '../../data/sharedData.ts';
 import { SharedMap } from '../../data/sharedMap.ts';
 import type { PodStatus } from '../../kube/types.ts';
 import { goesOn } from '../../pod/lives.ts';
@@ -46,6 +47,8 @@ export type Taken =
     };
 export interface StatusContext extends StatusInput {
   entries: ReadonlyMap<string, StatusEntry>;
+  /** Of whatever pod was accepted last: most pods of a node have addresses and resources of another. Absent: none was. */
+  last?: PodStatus;
 }
 /** Statuses as they are after it. */
 export interface Delivery extends Pick<StatusContext, 'cluster' | 'entries'> {
@@ -134,10 +137,10 @@ function store(context: StatusContext, event: StatusSet, now: StatusFacts): Step
   const written = old?.stopped === true && sameStatus(old.status, status) ? old.version : null;
   const newest = written === null ? context.version + 1 : context.version;
   const version = written ?? newest;
-  const entry: StatusEntry = { status, life: event.life, version, stopped, finished };
+  const entry: StatusEntry = { status: shareData(context.last, status), life: event.life, version, stopped, finished };
   const startedInMs = held?.status.phase === 'Pending' && status.phase === 'Running' ? sinceSeen(uid, now) : null;
   return {
-    next: { entries: SharedMap.draft(context.entries).set(uid, entry).finish(), version: newest },
+    next: { entries: SharedMap.draft(context.entries).set(uid, entry).finish(), version: newest, last: entry.status },
     taken: { kind: 'changed', uid, event, before: old?.status ?? shown?.status, from: old?.status.phase, status, startedInMs },
   };
 }

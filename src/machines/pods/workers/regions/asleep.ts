@@ -1,8 +1,10 @@
 /** What a settled worker keeps while it sleeps, and how the next one goes on with it: plain data, without the children. */
 
+import type { PodStatus } from '../../../kube/types.ts';
 import type { Context as ContainerContext } from '../container/containerSetup.ts';
 import type { KeptContainer } from '../container/startJob.ts';
 import { childId, type KeptWorker, type WorkerContext } from '../context.ts';
+import { statusAsAccepted } from './plan.ts';
 
 interface SnapshotOf<C> {
   readonly value: unknown;
@@ -23,9 +25,9 @@ const map = <K, V>(of: ReadonlyMap<K, V>): ReadonlyMap<K, V> =>
 
 /**
  * Null: it has work. `quiet`: no act of its own is in flight, or waits to be looked at. What a hint or a look is for, a container that
- * starts or backs off, resources that change, and a start that failed are work.
+ * starts or backs off, resources that change, and a start that failed are work. `accepted`: the status that was accepted last.
  */
-export function keptOf(snapshot: unknown, quiet: boolean): KeptWorker | null {
+export function keptOf(snapshot: unknown, quiet: boolean, accepted: PodStatus | undefined): KeptWorker | null {
   const { value, context, children } = snapshot as WorkerSnapshot;
   const { look, act, starts, restart, resize, end } = context;
   if (!quiet || (value as { syncing?: unknown }).syncing !== 'settled' || end.kill !== null) return null;
@@ -44,6 +46,7 @@ export function keptOf(snapshot: unknown, quiet: boolean): KeptWorker | null {
     context: {
       ...context,
       decision: null,
+      apiStatus: statusAsAccepted(context, accepted),
       look: { ...look, ended: NO_SET },
       act: { ...act, replaced: map(act.replaced), stoppedUnknown: set(act.stoppedUnknown) },
       starts: { ...starts, children: NO_SET, failures: map(starts.failures), nextStarts: map(starts.nextStarts), hookAhead: NO_SET },

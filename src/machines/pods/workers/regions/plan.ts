@@ -1,11 +1,12 @@
 /** What is decided of what was seen: the plan, and the status that is said of the pod. */
 
+import type { PodStatus } from '../../../kube/types.ts';
 import { deadlineAtMs } from '../../../pod/ends/byNode.ts';
 import { ofPresent } from '../../../pod/resources/actuation.ts';
 import { stillAsked } from '../../../pod/restart/asked.ts';
 import { probeVerdicts } from '../../../services/probes/state.ts';
 import { generatePodStatus } from '../../status/generate.ts';
-import { terminateStatus } from '../../status/manager.ts';
+import { acceptedAs, terminateStatus } from '../../status/manager.ts';
 import { facts, type WorkerContext, type WorkerFacts } from '../context.ts';
 import { type Decision, decide } from '../decide.ts';
 import { declared, type Step } from './declared.ts';
@@ -32,6 +33,11 @@ export function decisionNow(context: WorkerContext, status: NonNullable<WorkerCo
     resizeError: context.resize.error,
     grantedGeneration: context.resize.grantedGeneration,
   });
+}
+
+/** What a worker keeps of what it said, while it sleeps. */
+export function statusAsAccepted({ apiStatus }: WorkerContext, accepted: PodStatus | undefined): PodStatus | undefined {
+  return acceptedAs(apiStatus, accepted);
 }
 
 /** Once the pod goes. `podIsTerminal`: nothing of it runs any more. */
