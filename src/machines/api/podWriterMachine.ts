@@ -74,8 +74,16 @@ export type KeptWriter = Pick<PodWriterContext, 'written' | 'latest' | 'last' | 
 export function keptOfWriter(snapshot: unknown, seen: PodWriterFacts): KeptWriter | null {
   const { value, context } = snapshot as { value: unknown; context: PodWriterContext };
   if (value !== 'resting') return null;
-  const { plan, written, latest, last, gone, shown } = { ...context, ...decided(context, seen) };
-  return plan.kind === 'rest' ? { written, latest, last, gone: gone.size === 0 ? NONE : gone, shown } : null;
+  const { plan, latest, last, gone, shown } = { ...context, ...decided(context, seen) };
+  if (plan.kind !== 'rest') return null;
+  const written = isPlain(context, seen) ? null : context.written;
+  return { written, latest, last, gone: gone.size === 0 ? NONE : gone, shown };
+}
+/** A writer that remembers no write would have nothing to say either: the object shows all, and the server has left nothing out. */
+function isPlain(context: PodWriterContext, seen: PodWriterFacts): boolean {
+  const { written } = context;
+  if (written === null || Object.keys(written.leftOut).length > 0) return false;
+  return decided({ ...context, written: null, held: true }, seen).plan?.kind === 'rest';
 }
 /** Thousands of writers share it. */
 const NONE: ReadonlySet<string> = new Set();

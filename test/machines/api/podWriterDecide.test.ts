@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { passing } from '../../../src/machines/api/passing.ts';
 import { decideWrite, type WriterFacts } from '../../../src/machines/api/podWriterDecide.ts';
-import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
+import { keptOfWriter, type PodWriterFacts } from '../../../src/machines/api/podWriterMachine.ts';
+import { ownPart, statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pod/names.ts';
+import { withOwnParts } from '../../../src/machines/pods/sources/apiPod.ts';
 import { REFUSED, RUNNING } from '../../lifeStates.ts';
 
 const NAME = 'web-n1';
@@ -41,6 +43,45 @@ function facts(o: { uid: string; hash: string; mirror: string; mirrorImage?: str
     nowWallMs: 0,
   };
 }
+
+describe('a writer that falls asleep', () => {
+  const status: PodStatus = { phase: 'Running', podIP: '10.0.0.1' };
+  const asleep = (shown: PodStatus, leftOut: Record<string, unknown> = {}) => {
+    const own = { ...pod('u1', {}), status: shown };
+    const record = { pod: own, source: 'api', state: RUNNING, seenAtMs: 0, worker: null } as const;
+    const seen = {
+      ...{ wallMs: 0, monoMs: 0, random: 0 },
+      pods: { records: new Map([['u1', record]]), sourcesReady: true },
+      entry: { status, life: 1, version: 3, stopped: false, finished: false },
+      api: { synced: true, byUid: new Map([['u1', own]]) },
+      node: undefined,
+    } as unknown as PodWriterFacts;
+    const written = { apiUid: 'u1', version: 3, own: ownPart(shown), sent: status, leftOut, tries: 2 };
+    const context = { uid: 'u1', plan: { kind: 'rest' }, written, latest: null, last: null, gone: new Set(), shown: 'u1', held: false };
+    return keptOfWriter({ value: 'resting', context: { ...context, failures: 0, failure: null } }, seen);
+  };
+
+  it('keeps nothing of its writes while the object shows all that it has to say', () => {
+    expect(asleep(status)).toMatchObject({ written: null, shown: 'u1' });
+  });
+  it('keeps what the server left out, and what it will not have', () => {
+    expect(asleep(status, { observedGeneration: 3 })?.written).toMatchObject({ leftOut: { observedGeneration: 3 } });
+    expect(asleep({ phase: 'Running' })?.written).toMatchObject({ tries: 2 });
+  });
+});
+
+describe('what the API server shows', () => {
+  it('has as much of what the node said in it as says the same', () => {
+    const ours: PodStatus = { phase: 'Running', podIPs: [{ ip: '10.0.0.1' }], conditions: [{ type: 'Ready', status: 'True' }] };
+    const shown: PodStatus = JSON.parse(
+      '{"phase":"Running","podIPs":[{"ip":"10.0.0.1"}],"conditions":[{"type":"X","status":"True"},{"type":"Ready","status":"True","lastProbeTime":null}]}',
+    );
+    const text = JSON.stringify(shown);
+    const shared = withOwnParts(shown, ours);
+    expect([JSON.stringify(shared), shared.podIPs === ours.podIPs]).toEqual([text, true]);
+    expect(withOwnParts(JSON.parse(JSON.stringify(ours)), ours)).toBe(ours);
+  });
+});
 
 describe('the mirror of a static pod', () => {
   it('stays while it says the hash of the definition, and goes when it says another', () => {
