@@ -21,6 +21,10 @@ export const OBJECT_BURST = 25;
 const OBJECT_PER_SECOND = 1 / 300;
 /** What is remembered of written events and of objects; the oldest goes. */
 const REMEMBERED_MAX = 4_096;
+/** Of one object, type and reason. */
+const TOLD_MAX = 2 * SIMILAR_MAX;
+/** The API server keeps an event that long after its last change. */
+const KEPT_MS = 3_600_000;
 /** Characters of a name in the API. */
 const NAME_MAX = 253;
 /** Namespace of events about what has none: the node, a PersistentVolume. */
@@ -36,6 +40,8 @@ export interface PendingEvent {
   lastAtMs: number;
   event: RecordedEvent;
   message: string;
+  /** Where it is remembered. */
+  told: Told;
   /** It was created before: only count, time and message are patched. */
   exists: boolean;
 }
@@ -44,11 +50,21 @@ interface Cut {
   count: number;
   firstAtMs: number;
 }
-interface Written {
+/** An event that was told, and written where it has a name. A node keeps a few for each of its pods. */
+interface Told {
+  /** Null: it stands for those that were combined. */
+  readonly message: string | null;
+  readonly fieldPath: string;
+  /** It counts among those that are combined from so many on. */
+  counts: boolean;
   name: string;
-  namespace: string;
   count: number;
   firstAtMs: number;
+}
+/** Of one object, type and reason. */
+interface Kind {
+  lastMs: number;
+  told: Told[];
 }
 
 /** Keeps the newest `max` by use. */
@@ -72,14 +88,20 @@ class Recent<V> {
   delete(key: string): void {
     this.#map.delete(key);
   }
+  /** The oldest go while they are as is said. */
+  deleteWhile(isOver: (value: V) => boolean): void {
+    for (const [key, value] of this.#map) {
+      if (!isOver(value)) break;
+      this.#map.delete(key);
+    }
+  }
 }
 
 export class EventCorrelator {
   readonly #nodeName: string;
   /** By key; the oldest first. */
   readonly #waiting = new Map<string, PendingEvent>();
-  readonly #written = new Recent<Written>(REMEMBERED_MAX);
-  readonly #similar = new Recent<{ lastMs: number; messages: Set<string> }>(REMEMBERED_MAX);
+  readonly #kinds = new Recent<Kind>(REMEMBERED_MAX);
   readonly #buckets = new Recent<TokenBucket>(REMEMBERED_MAX);
   readonly #cut = new Recent<Cut>(REMEMBERED_MAX);
   #sequence = 0n;
@@ -100,7 +122,8 @@ export class EventCorrelator {
     const owner = `${event.type} ${about?.uid ?? ''}`;
     const bucket = this.#buckets.get(owner) ?? new TokenBucket(OBJECT_PER_SECOND, OBJECT_BURST);
     this.#buckets.put(owner, bucket);
-    const { key, message } = this.#combine(event, now.monoMs);
+    const { key, told } = this.#told(event, now.monoMs);
+    const message = told.message ?? `${COMBINED_PREFIX}${event.message}`;
     const cut = this.#cut.get(key) ?? { count: 0, firstAtMs: event.atMs };
     if (!bucket.take(now.monoMs)) {
       this.#cut.put(key, { ...cut, count: cut.count + 1 });
@@ -109,7 +132,7 @@ export class EventCorrelator {
     }
     this.#cut.delete(key);
     const before = this.#waiting.get(key);
-    const written = this.#written.get(key);
+    const written = told.name === '' ? undefined : told;
     const namespace = about?.namespace || NODE_NAMESPACE;
     this.#sequence += 1n;
     const stamp = (BigInt(Math.floor(now.wallMs)) * 1_000_000n + (this.#sequence % 1_000_000n)).toString(16);
@@ -122,6 +145,7 @@ export class EventCorrelator {
       lastAtMs: event.atMs,
       event,
       message,
+      told,
       exists: before?.exists ?? written !== undefined,
     });
     for (const oldest of this.#waiting.keys()) {
@@ -137,8 +161,8 @@ export class EventCorrelator {
     return null;
   }
   done(sent: PendingEvent): void {
-    const { key, name, namespace, count, firstAtMs } = sent;
-    this.#written.put(key, { name, namespace, count, firstAtMs });
+    const { key, name, count, firstAtMs } = sent;
+    Object.assign(sent.told, { name, count, firstAtMs });
     const now = this.#waiting.get(key);
     if (now === undefined) return;
     if (now.count === sent.count) this.#waiting.delete(key);
@@ -147,27 +171,40 @@ export class EventCorrelator {
   /** The server will not have it. */
   drop(sent: PendingEvent): void {
     this.#waiting.delete(sent.key);
-    this.#written.delete(sent.key);
+    sent.told.name = '';
     this.dropped += 1;
   }
   /** The event it would be counted into is no more: events live for an hour. */
   recreate(sent: PendingEvent): void {
-    this.#written.delete(sent.key);
+    sent.told.name = '';
     const now = this.#waiting.get(sent.key);
     if (now !== undefined) this.#waiting.set(sent.key, { ...now, exists: false });
   }
 
-  #combine(event: RecordedEvent, nowMs: number): { key: string; message: string } {
-    const kind = JSON.stringify([(event.about ?? event.pod)?.uid ?? '', event.type, event.reason]);
-    let group = this.#similar.get(kind);
-    if (group === undefined || nowMs - group.lastMs > SIMILAR_MS) group = { lastMs: nowMs, messages: new Set() };
-    group.lastMs = nowMs;
+  #told(event: RecordedEvent, nowMs: number): { key: string; told: Told } {
+    this.#kinds.deleteWhile(({ lastMs }) => nowMs - lastMs > KEPT_MS);
+    const key = JSON.stringify([(event.about ?? event.pod)?.uid ?? '', event.type, event.reason]);
+    const kind: Kind = this.#kinds.get(key) ?? { lastMs: nowMs, told: [] };
+    if (nowMs - kind.lastMs > SIMILAR_MS) for (const told of kind.told) told.counts = false;
+    kind.lastMs = nowMs;
+    this.#kinds.put(key, kind);
+    const { fieldPath = '', message } = event;
+    const messages = new Set(kind.told.flatMap((told) => (told.counts ? (told.message ?? []) : [])));
     // What was told alone before is counted there.
-    if (group.messages.size < SIMILAR_MAX - 1) group.messages.add(event.message);
-    this.#similar.put(kind, group);
-    if (group.messages.has(event.message)) return { key: `${kind} ${event.fieldPath ?? ''} ${event.message}`, message: event.message };
-    return { key: kind, message: `${COMBINED_PREFIX}${event.message}` };
+    if (!messages.has(message) && messages.size >= SIMILAR_MAX - 1) return { key, told: toldOf(kind, null, '') };
+    const told = toldOf(kind, message, fieldPath);
+    told.counts = true;
+    return { key: `${key} ${fieldPath} ${message}`, told };
   }
+}
+
+function toldOf(kind: Kind, message: string | null, fieldPath: string): Told {
+  const found = kind.told.find((told) => told.message === message && told.fieldPath === fieldPath);
+  if (found !== undefined) return found;
+  const told: Told = { message, fieldPath, counts: false, name: '', count: 0, firstAtMs: 0 };
+  // Anew, as one that grows takes room for 17.
+  kind.told = kind.told.slice(-(TOLD_MAX - 1)).concat(told);
+  return told;
 }
 
 /** The name of what it is about may be as long as a name can be. */

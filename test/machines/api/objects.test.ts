@@ -325,6 +325,32 @@ describe('the ledger of events', () => {
     ledger.take(event('y', { atMs: 1_602_000 }), at(602_000));
     expect(ledger.next()).toMatchObject({ message: 'y', count: 2, exists: false, firstAtMs: 1_060_000, lastAtMs: 1_602_000 });
   });
+  it('forgets what the server has forgotten, an hour after it came last', () => {
+    const ledger = new EventCorrelator('n1');
+    const taken = (monoMs: number) => {
+      ledger.take(event('a'), at(monoMs));
+      const sent = ledger.next();
+      if (sent === null) throw new Error('nothing waits');
+      ledger.done(sent);
+      return [sent.exists, sent.count];
+    };
+    expect([taken(0), taken(3_500_000), taken(3_500_000 + 3_600_001)]).toEqual([
+      [false, 1],
+      [true, 2],
+      [false, 1],
+    ]);
+  });
+  it('tells the same words about another part of the pod apart', () => {
+    const ledger = new EventCorrelator('n1');
+    for (const fieldPath of ['spec.containers{a}', 'spec.containers{b}', 'spec.containers{a}'])
+      ledger.take(event('x', { fieldPath }), at());
+    const counts: number[] = [];
+    for (let p = ledger.next(); p !== null; p = ledger.next()) {
+      counts.push(p.count);
+      ledger.done(p);
+    }
+    expect(counts).toEqual([2, 1]);
+  });
   it('has a name that the server takes, also about a pod whose own is as long as one can be', () => {
     const ledger = new EventCorrelator('n1');
     ledger.take(event('x', { pod: { uid: 'u1', name: `${'a'.repeat(241)}-${'b'.repeat(11)}`, namespace: 'shop' } }), at());
