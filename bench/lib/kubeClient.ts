@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 
 const TIMEOUT_MS = 60_000;
+/** The server had closed the connection, which was idle: the request is sent on another one. */
+const CLOSED = Symbol('closed');
 
 interface KubeConfig {
   clusters: { cluster: { server: string } }[];
@@ -25,7 +27,14 @@ export class KubeClient {
   }
 
   /** @throws Error where the answer is not of the 200s, or does not come within a minute. */
-  ask(method: string, path: string, body?: object): Promise<unknown> {
+  async ask(method: string, path: string, body?: object): Promise<unknown> {
+    for (;;) {
+      const answer = await this.#asked(method, path, body);
+      if (answer !== CLOSED) return answer;
+    }
+  }
+
+  #asked(method: string, path: string, body?: object): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const on = { method, headers: this.#headers, agent: this.#agent, timeout: TIMEOUT_MS };
       const asked = request(`${this.#server}${path}`, on, (res) => {
@@ -40,7 +49,10 @@ export class KubeClient {
         });
       });
       asked.once('timeout', () => asked.destroy(new Error(`${method} ${path}: no answer in time`)));
-      asked.once('error', reject);
+      asked.once('error', (error: NodeJS.ErrnoException) => {
+        if (error.code === 'ECONNRESET' && asked.reusedSocket) resolve(CLOSED);
+        else reject(error);
+      });
       asked.end(body === undefined ? undefined : JSON.stringify(body));
     });
   }

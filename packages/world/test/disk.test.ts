@@ -30,3 +30,20 @@ describe('a mount point on the simulated disk', () => {
     expect(await fs.readdir('/a')).toEqual([]);
   });
 });
+
+describe('a directory of the simulated disk', () => {
+  it('knows its names, few and many', async () => {
+    const { disk, fs } = machine();
+    const names = Array.from({ length: 40 }, (_, i) => `file-${String(i).padStart(2, '0')}`);
+    for (const name of names) {
+      disk.put(`/a/${name}`, name);
+      disk.put(`/a/${name}`, 'again');
+    }
+    expect(await fs.readdir('/a')).toEqual(names);
+    for (const name of names.slice(3)) await fs.unlink(`/a/${name}`);
+    expect(await fs.readdir('/a')).toEqual(names.slice(0, 3));
+    await fs.rename('/a/file-00', '/a/other');
+    await fs.unlink('/a/file-01');
+    expect(disk.namesIn('/a')).toEqual(['file-02', 'other']);
+  });
+});

@@ -65,8 +65,13 @@ export function podWritersSpec(o: PodWritersOptions): DynamicSpec<PodWriterEvent
   };
 }
 
-/** A writer with nothing to say sleeps after so long. */
-const PASSIVATE = { afterMs: 5_000 };
+/** Of all writers. One with nothing to say sleeps after so long. */
+const OF_WRITERS = {
+  restart: 'transient',
+  intensity: { max: 5, periodMs: 300_000 },
+  backoff: { minMs: 1_000, maxMs: 60_000 },
+  passivate: { afterMs: 5_000 },
+} as const;
 
 interface WriterIo {
   /** One request. Rejects never: what went wrong is an outcome. */
@@ -83,10 +88,7 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
   return {
     type: 'actor',
     id: uid,
-    restart: 'transient',
-    intensity: { max: 5, periodMs: 300_000 },
-    backoff: { minMs: 1_000, maxMs: 60_000 },
-    passivate: PASSIVATE,
+    ...OF_WRITERS,
     start: (ctx, woken) => {
       const client = kubeClient(ctx);
       const { ports } = ctx;

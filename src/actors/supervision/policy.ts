@@ -2,6 +2,8 @@
 import type { ChildRules } from '../../machines/supervision/supervision.ts';
 import type { AnySpec, Complete, Policy } from './types.ts';
 
+type Backoff = Policy['backoff'];
+
 /**
  * Five restarts a minute, as OTP's supervisors allow a few in a few seconds: an actor here may wait for a host that is busy. Most
  * actors hold nothing that an orderly stop would save.
@@ -13,10 +15,22 @@ const POLICY: Policy = {
   backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
 };
 
+/** Thousands of children have specifications with one and the same object in them. */
+const wholes = new WeakMap<object, Backoff>();
+
+function whole(backoff: Partial<Backoff>): Backoff {
+  let known = wholes.get(backoff);
+  if (known === undefined) {
+    known = { ...POLICY.backoff, ...backoff };
+    wholes.set(backoff, known);
+  }
+  return known;
+}
+
 /** The specification with what it leaves out. */
 export function complete<S extends AnySpec>(spec: S): Complete<S> {
   const { backoff } = spec;
-  return { ...POLICY, ...spec, backoff: backoff === undefined ? POLICY.backoff : { ...POLICY.backoff, ...backoff } };
+  return { ...POLICY, ...spec, backoff: backoff === undefined ? POLICY.backoff : whole(backoff) };
 }
 
 /** What its supervisor goes by. */

@@ -42,7 +42,8 @@ export function viewKey<T>(view: string): ViewKey<T> {
 
 /** Appends one cause; bounded: the first (root) cause stays, the oldest of the middle go. */
 export function because(prior: readonly Cause[] | undefined, next: Cause): readonly Cause[] {
-  const all = [...(prior ?? []), next];
+  // Thousands of records keep theirs: what is spread into a literal takes room for 17.
+  const all = (prior ?? []).concat(next);
   const first = all[0];
   if (all.length <= CAUSES_MAX || first === undefined) return all;
   return [first, ...all.slice(all.length - (CAUSES_MAX - 1))];

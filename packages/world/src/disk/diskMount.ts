@@ -3,7 +3,7 @@
 import type { FsCall } from '@actorlet/kubelet/machines/faults/subjects.ts';
 import type { Clock, FileInfo, HostFs } from '@actorlet/kubelet/ports/ports.ts';
 import type { Power } from '../time.ts';
-import { type Entry, failure, parentOf, sizeSaid } from './diskEntry.ts';
+import { type Entry, failure, NOTHING, parentOf, sizeSaid } from './diskEntry.ts';
 import type { DiskTree } from './diskTree.ts';
 import type { SimDisk } from './types.ts';
 
@@ -122,7 +122,7 @@ function writeCall(o: DiskMountOptions, call: Call): HostFs['writeFile'] {
         await wait(clock, disk.trouble.delayMs('write', path));
         if (!power.on || tree.live.get(path) !== file) return;
       }
-      file.data = bytes;
+      file.data = bytes.length === 0 ? NOTHING : bytes;
       file.synced = opts?.fsync === true;
       file.mtimeMs = o.wallMs();
       tree.modified(path);

@@ -5,6 +5,9 @@ import type { SimRng } from '../rng.ts';
 import { type Entry, failure, type Kind, NOTHING, nameOf, parentOf } from './diskEntry.ts';
 
 const LINKS_MAX = 16;
+/** More names than this stand in a set: of a few, which most directories have, a list takes a fifth of its memory. */
+const LISTED_MAX = 16;
+type Names = string[] | Set<string>;
 
 export interface DiskTreeOptions {
   wallMs(): number;
@@ -18,7 +21,7 @@ export class DiskTree {
   readonly live = new Map<string, Entry>();
   readonly durable: Map<string, Entry>;
   /** Names in each directory of `live`. */
-  readonly #names = new Map<string, Set<string>>();
+  readonly #names = new Map<string, Names>();
   readonly #o: DiskTreeOptions;
   #lastIno = 1;
 
@@ -43,13 +46,28 @@ export class DiskTree {
 
   set(path: string, e: Entry): void {
     this.live.set(path, e);
-    if (path !== '/') this.#names.get(parentOf(path))?.add(nameOf(path));
-    if (e.kind === 'dir' && !this.#names.has(path)) this.#names.set(path, new Set());
+    if (path !== '/') this.#name(parentOf(path), nameOf(path));
+    if (e.kind === 'dir' && !this.#names.has(path)) this.#names.set(path, []);
+  }
+
+  #name(dir: string, name: string): void {
+    const names = this.#names.get(dir);
+    if (names === undefined) return;
+    if (!Array.isArray(names)) names.add(name);
+    else if (names.includes(name)) return;
+    // Anew, as one that grows takes room for 17.
+    else this.#names.set(dir, names.length < LISTED_MAX ? names.concat(name) : new Set([...names, name]));
+  }
+
+  #unname(dir: string, name: string): void {
+    const names = this.#names.get(dir);
+    if (!Array.isArray(names)) names?.delete(name);
+    else if (names.includes(name)) names.splice(names.indexOf(name), 1);
   }
 
   unset(path: string): void {
     this.live.delete(path);
-    this.#names.get(parentOf(path))?.delete(nameOf(path));
+    this.#unname(parentOf(path), nameOf(path));
     this.#names.delete(path);
   }
 
@@ -149,7 +167,8 @@ export class DiskTree {
     const now = this.#names.get(dir);
     if (now === undefined) throw failure('ENOENT', dir);
     if (this.#o.lasting) return;
-    for (const p of [...this.durable.keys()]) if (p !== '/' && parentOf(p) === dir && !now.has(nameOf(p))) this.forgetBelow(p);
+    const names = new Set(now);
+    for (const p of [...this.durable.keys()]) if (p !== '/' && parentOf(p) === dir && !names.has(nameOf(p))) this.forgetBelow(p);
     const prefix = dir === '/' ? '' : dir;
     for (const name of now) {
       const e = this.live.get(`${prefix}/${name}`);

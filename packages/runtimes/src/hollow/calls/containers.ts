@@ -1,4 +1,5 @@
 /** Containers of a hollow runtime: each lives the life that its annotations, its image and the script give it. */
+import { shareData } from '@actorlet/kubelet/machines/data/sharedData.ts';
 import type { CriContainerState } from '@actorlet/kubelet/machines/wire/cri.ts';
 import type { CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { CriContainerStats, CriSandboxMetrics, CriSandboxStats } from '@actorlet/kubelet/machines/wire/criStats.ts';
@@ -17,6 +18,8 @@ const NO_BYTES = new Uint8Array(0);
 export class Containers {
   readonly #o: Shared;
   readonly #images: Images;
+  /** Of the container that was made last, and how it lives: most containers of a node differ in a few names. */
+  #last: Pick<Container, 'config' | 'life'> | undefined;
 
   constructor(o: Shared, images: Images) {
     this.#o = o;
@@ -49,12 +52,14 @@ export class Containers {
     else c.reason ||= exitReason(c.exitCode);
   }
 
-  #made(s: Sandbox, config: Container['config'], key: string): Container {
+  #made(s: Sandbox, given: Container['config'], key: string): Container {
     const { state, timing } = this.#o;
+    const config = shareData(this.#last?.config, given);
     const image = this.#images.present(config.image.image);
     if (image === undefined) throw new RuntimeRefusal(CODE.notFound, `image ${JSON.stringify(config.image.image)} not found`);
     const userImage = config.image.userSpecifiedImage || image.repoTags[0] || config.image.image;
-    const life = this.#life(s, config, userImage);
+    const life = shareData(this.#last?.life, this.#life(s, config, userImage));
+    this.#last = { config, life };
     const script = scripted(s, config, userImage);
     const usage = annotatedUsage(s.annotations, config.metadata.name) ?? this.#o.options.usage?.(script) ?? DEFAULT_USAGE;
     return {

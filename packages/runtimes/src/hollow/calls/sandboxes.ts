@@ -1,4 +1,5 @@
 /** Pod sandboxes of a hollow runtime: a name, an address, and the containers that end with them. */
+import { shareData } from '@actorlet/kubelet/machines/data/sharedData.ts';
 import type { CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CODE, matchSandbox, RuntimeRefusal, sandboxItem, sandboxKey, sandboxStatus } from '../../shared/model.ts';
 import { annotatedLife, DEFAULT_LIFE } from '../life.ts';
@@ -10,6 +11,8 @@ export class Sandboxes {
   readonly #o: Shared;
   readonly #containers: Containers;
   readonly #addresses = new Addresses();
+  /** Of the sandbox that was made last: most pods of a node differ in a few names. */
+  #last: Sandbox['config'] | undefined;
 
   constructor(o: Shared, containers: Containers) {
     this.#o = o;
@@ -60,8 +63,20 @@ export class Sandboxes {
   }
 
   /** `ip`: that it has already. */
-  #made({ config, runtimeHandler, key, ip }: { config: Sandbox['config']; runtimeHandler: string; key: string; ip?: string }): Sandbox {
+  #made({
+    config: given,
+    runtimeHandler,
+    key,
+    ip,
+  }: {
+    config: Sandbox['config'];
+    runtimeHandler: string;
+    key: string;
+    ip?: string;
+  }): Sandbox {
     const { state, timing } = this.#o;
+    const config = shareData(this.#last, given);
+    this.#last = config;
     const network = state.conditions.NetworkReady;
     const namespaces = config.linux?.securityContext?.namespaceOptions ?? {};
     const onHostNetwork = namespaces.network === 'NODE';
