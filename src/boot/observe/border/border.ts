@@ -44,6 +44,7 @@ export function observedPorts(outside: Ports, { config, stateDir }: ObservedOpti
     expectations,
     pullFailure: (image) => pullFailure(kube, image),
     createFailure: (of) => createFailure(kube, of),
+    backsOffUntilMs: (of) => backsOffUntilMs(kube, of),
   });
   const files = new FileBorder(outside.fs, { clock, expectations, rootDir, stateDir, podOf });
   const mounts = { clock, expectations, rootDir, podOf, isStarted: (uid: string) => cri.listings.hasAny(uid) };
@@ -150,16 +151,33 @@ function pullFailure(kube: KubeBorder | null, image: string): string | null {
   return null;
 }
 
-/** What a pod's status says of a container that the kubelet cannot make. */
-function createFailure(kube: KubeBorder | null, { uid, name }: { uid: string; name: string }): string | null {
+/** What a pod's status says of one of its containers. */
+function statusOf(kube: KubeBorder | null, { uid, name }: { uid: string; name: string }): Readonly<Record<string, unknown>> {
   for (const { metadata, status } of kube?.seen.all('pods') ?? []) {
     if (metadata.uid !== uid || !isRecord(status)) continue;
     const all = [status.containerStatuses, status.initContainerStatuses, status.ephemeralContainerStatuses].flatMap(listOf);
-    const { state } = all.find((s) => s.name === name) ?? {};
-    const waiting = isRecord(state) && isRecord(state.waiting) ? state.waiting : {};
-    if (waiting.reason === 'CreateContainerError') return String(waiting.message ?? waiting.reason);
+    return all.find((s) => s.name === name) ?? {};
   }
-  return null;
+  return {};
+}
+function waitingOf({ state }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return isRecord(state) && isRecord(state.waiting) ? state.waiting : {};
+}
+
+/** Why the kubelet cannot make a container. */
+function createFailure(kube: KubeBorder | null, of: { uid: string; name: string }): string | null {
+  const { reason, message } = waitingOf(statusOf(kube, of));
+  return reason === 'CreateContainerError' ? String(message ?? reason) : null;
+}
+
+const BACK_OFF = /^back-off (?:(\d+)m)?(?:(\d+)s)? restarting failed /;
+/** From the end of a container on, as long as the kubelet says; 0: it does not. */
+function backsOffUntilMs(kube: KubeBorder | null, of: { uid: string; name: string }): number {
+  const status = statusOf(kube, of);
+  const [said, minutes = '0', seconds = '0'] = BACK_OFF.exec(String(waitingOf(status).message ?? '')) ?? [];
+  const { lastState } = status;
+  const ended = isRecord(lastState) && isRecord(lastState.terminated) ? Date.parse(String(lastState.terminated.finishedAt)) : Number.NaN;
+  return said === undefined || Number.isNaN(ended) ? 0 : ended + (Number(minutes) * 60 + Number(seconds)) * 1_000;
 }
 
 function listOf(value: unknown): readonly Record<string, unknown>[] {

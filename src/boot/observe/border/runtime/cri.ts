@@ -20,6 +20,8 @@ const CONTAINER_ACTS = {
   StopContainer: { done: 'stopped', shows: (state?: CriContainer['state']) => state === undefined || state === 'CONTAINER_EXITED' },
   RemoveContainer: { done: 'removed', shows: (state?: CriContainer['state']) => state === undefined },
 } as const;
+/** The kubelet starts it with the next sync of the pod. */
+const AFTER_BACKOFF_MS = 20_000;
 /** The tree has heard of what ended so long ago. */
 const SEEN_BY_NOW_MS = 20_000;
 /** What a container may take over its grace period. */
@@ -38,6 +40,8 @@ export interface CriBorderOptions {
   pullFailure(image: string): string | null;
   /** The same of a container that it cannot make. */
   createFailure(container: { uid: string; name: string }): string | null;
+  /** Until when the kubelet backs off before it starts this container again, wall ms; 0: nothing is said. */
+  backsOffUntilMs(container: { uid: string; name: string }): number;
 }
 
 export class CriBorder {
@@ -99,7 +103,9 @@ export class CriBorder {
         const askedMs = this.#o.clock.wallMs();
         // An instance that was there long before is none that is asked for now.
         const isOld = (c: CriContainer) => c.state === 'CONTAINER_EXITED' && askedMs - Number(c.createdAt) / 1_000_000 > SEEN_BY_NOW_MS;
-        const wish = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})` };
+        // How long it backs off is in the kubelet's memory, and in its words.
+        const isJudged = () => this.#o.clock.wallMs() > this.#o.backsOffUntilMs({ uid, name }) + AFTER_BACKOFF_MS;
+        const wish = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})`, isJudged };
         const shown = ({ containers }: Listing) => {
           const like = containers.filter((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && isIt(c));
           const found = like.find((c) => !isOld(c));
