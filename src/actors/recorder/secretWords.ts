@@ -3,13 +3,11 @@
  * A runtime repeats them in its errors. They are hidden where the flight recorder is written to a file.
  */
 import { KnownSecrets } from '../../machines/data/knownSecrets.ts';
-import { MASKED } from '../../machines/text/shownUrl.ts';
+import { AUTHORIZATION, MASKED } from '../../machines/text/shownUrl.ts';
 import type { CriMethod, CriRequest } from '../../machines/wire/criCalls.ts';
 
 const URLS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
 const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
-/** Of a header that a program repeats. A word without a digit is none: "Basic authentication failed". */
-export const AUTHORIZATION = /\b(Bearer|Basic)( +)(?=\S*\d)([\w.~+/=-]{8,})/gi;
 /** A digest follows a name, and no secret stands before it. */
 const BEFORE_IMAGE = /^.+@(?!(?:sha256|sha512):)/s;
 

@@ -13,3 +13,6 @@ export function shownUrl(text: string): string {
   if (!secret && url.search === '') return text;
   return `${url.protocol}//${secret ? `${MASKED}@` : ''}${url.host}${url.pathname}${url.search === '' ? '' : `?${MASKED}`}`;
 }
+
+/** Of a header that a program repeats. A word without a digit is none: "Basic authentication failed". */
+export const AUTHORIZATION = /\b(Bearer|Basic)( +)(?=\S*\d)([\w.~+/=-]{8,})/gi;

@@ -3,11 +3,11 @@
  * same value has the same one within one recording, of the same length, under a key that nothing keeps; two values never share one.
  */
 
-import { AUTHORIZATION } from '@actorlet/kubelet/actors/recorder/secretWords.ts';
 import { withResponses } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
 import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { goQuote } from '@actorlet/kubelet/machines/text/go/goQuote.ts';
+import { AUTHORIZATION } from '@actorlet/kubelet/machines/text/shownUrl.ts';
 import { seeded } from '../border.ts';
 import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
