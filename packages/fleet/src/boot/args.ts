@@ -123,7 +123,7 @@ function parserOf(argv: readonly string[]) {
   return yargs([...argv])
     .scriptName('actorlet fleet')
     .usage(
-      '$0 [run] [FILE] [options] [-- CONTROLLER ...]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.',
+      '$0 [run] [FILE] [options] [-- CONTROLLER ...]\n\nRuns many nodes in one process: each a whole node agent on a runtime without containers.\nFaults for a controller without nodes: $0 proxy --help',
     )
     .option('nodes', { type: 'number', describe: 'So many equal nodes, without a FILE' })
     .option('kubeconfig', {

@@ -12,6 +12,16 @@ import { ProgramTree } from '../plane/programTree.ts';
 import type { ClientProxy } from '../proxy/proxy.ts';
 
 const END_TIMEOUT_MS = 10_000;
+/** A shell around it: when this process ends, in whatever way, the input of the shell closes, and the whole group ends. */
+const WATCHED = [
+  'trap : TERM; exec 3<&0',
+  '"$@" </dev/null 3<&- & child=$!',
+  '(read -r _ <&3; kill -KILL 0) &',
+  'wait $child; code=$?',
+  // A signal to end interrupts the wait; the controller may take its time.
+  'while kill -0 $child 2>/dev/null; do wait $child; code=$?; done',
+  'exit $code',
+].join('\n');
 /** A busy machine is slow to start it. */
 const FIRST_REQUEST_MS = 60_000;
 const LOOK_EVERY_MS = 20;
@@ -43,12 +53,16 @@ class ControllerProgram implements Program {
 
   async start(): Promise<void> {
     await this.end('SIGKILL');
-    const [program = '', ...args] = this.#o.command;
     const log = openSync(this.#o.logFile, 'a', 0o600);
     try {
       const env = { ...process.env, KUBECONFIG: this.#o.kubeconfig };
       // A group of its own: what it starts ends with it.
-      const child = startProcess(program, args, { stdio: ['ignore', log, log], detached: true, env });
+      const child = startProcess('/bin/sh', ['-c', WATCHED, this.name, ...this.#o.command], {
+        stdio: ['pipe', log, log],
+        detached: true,
+        env,
+      });
+      child.stdin?.on('error', () => {});
       this.#child = child;
       this.#ended = endOf(child);
     } finally {
