@@ -13,11 +13,15 @@ import { FleetRun } from '../../src/run.ts';
 const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
 const nowhere = () => Promise.reject(new Error('no network here'));
 
-export function runnable(file: string) {
+/** The API server of fleets that follow each other. */
+export function apiServer() {
+  const clock = createClock();
+  return { clock, kube: simKube({ clock, rng: simRng('fleet'), latencyMs: () => 0 }) };
+}
+
+export function runnable(file: string, { clock, kube } = apiServer()) {
   const read = decodeFleet(file);
   if (!read.ok) throw new Error(JSON.stringify(read.errors));
-  const clock = createClock();
-  const kube = simKube({ clock, rng: simRng('fleet'), latencyMs: () => 0 });
   const connect = (node: string) => kube.connect({ power: { on: true }, clock, node });
   const fleet = new Fleet(read.value, {
     ...{
@@ -42,9 +46,12 @@ export function runnable(file: string) {
     onTrouble: (why) => expect.fail(why),
   });
   return {
+    start: () => fleet.start(),
     toTheEnd: () => run.toTheEnd(),
     stop: () => fleet.stop(),
     nodes,
+    members: () => fleet.members.map((m) => m.name),
+    ready: () => fleet.overview().nodes.ready,
     /** Of all that there ever were, at each look. */
     seen: (which: (node: KubeObject) => boolean) => seen.filter(which),
   };

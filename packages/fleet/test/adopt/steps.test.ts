@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeFleet } from '../../src/file.ts';
 import { startFleet } from '../../src/index.ts';
-import { runnable } from './rig.ts';
+import { apiServer, runnable } from './rig.ts';
 
 const HEAD = 'apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: demo }\nspec:\n  groups: [{ name: a, count: 3 }]\n';
 
@@ -35,6 +35,30 @@ describe('steps of nodes that come and go', { timeout: 60_000 }, () => {
     expect(JSON.stringify(run.seen((n) => JSON.stringify(n.status ?? {}).includes('SpotInterruption')))).toContain(
       'the machine ends at 20',
     );
+  });
+
+  it('are known to the next process, with their pods', async () => {
+    const adopting = (registration: string) =>
+      `${HEAD}  adopt: [{ name: cloud, nodes: { names: 'x-*' }, registration: ${registration}, refuse: [{ order: 2, as: dead }] }]\n`;
+    const api = apiServer();
+    const containers = [{ name: 'main', image: 'web' }];
+    const first = runnable(adopting('0s'), api);
+    await first.start();
+    api.kube.handle({ verb: 'POST', path: '/api/v1/nodes', body: { apiVersion: 'v1', kind: 'Node', metadata: { name: 'x-1' } } });
+    const body = { metadata: { name: 'p' }, spec: { nodeName: 'x-1', serviceAccountName: 'default', containers } };
+    api.kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body });
+    type Status = { containerStatuses?: { restartCount: number; containerID?: string; state: { running?: object } }[] };
+    const container = () => (api.kube.store.list('pods')[0]?.status as Status | undefined)?.containerStatuses?.[0];
+    await expect.poll(() => container()?.state.running).toBeDefined();
+    const before = container()?.containerID;
+    await first.stop();
+    // A delay that no test would outlast.
+    const second = runnable(adopting('1h'), api);
+    await second.start();
+    await expect.poll(() => second.members()).toContain('x-1');
+    await expect.poll(() => second.ready()).toBe(4);
+    expect(container()).toMatchObject({ restartCount: 0, containerID: before });
+    await second.stop();
   });
 
   it('are there for tests, too', async () => {
