@@ -4,26 +4,18 @@
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildDaemon } from '../../daemon.ts';
 import { program } from '../../lab/cluster/controlPlane.ts';
 import { hasMachine, Machine } from '../machine.ts';
+import { scriptOf, whyNot } from './document.ts';
 import { archiveOf } from './images.ts';
 
 const run = promisify(execFile);
 const project = join(import.meta.dirname, '../../../..');
-const PROGRAMS = ['kubeadm', 'kubelet', 'kubectl', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'etcd'] as const;
-const whyNot = ((): string | undefined => {
-  try {
-    for (const name of PROGRAMS) program(name);
-    return undefined;
-  } catch (error) {
-    return String(error);
-  }
-})();
 if (whyNot !== undefined) console.warn(`kubeadm is not tried: ${whyNot}`);
 
 const id = randomBytes(4).toString('hex');
@@ -32,16 +24,6 @@ const vm = new Machine(`kubeadm-${id}`, { memory: '3G' });
 const LONG_MS = 600_000;
 const PODS = 12;
 
-/** The shell blocks of the document, by the title above them. */
-const blocks = ((): Map<string, string[]> => {
-  const found = new Map<string, string[]>();
-  let title = '';
-  for (const part of readFileSync(join(project, 'docs/cluster/kubeadm.md'), 'utf8').matchAll(/^## (.+)$|^```sh\n([\s\S]*?)^```$/gm)) {
-    if (part[1] !== undefined) title = part[1];
-    else found.set(title, [...(found.get(title) ?? []), part[2] ?? '']);
-  }
-  return found;
-})();
 /** User-mode Linux has neither cpuset nor modules: kubeadm's checks of the kernel fail there. */
 const SHELL = `set -e
 export HOME=/root KUBECONFIG=/root/.kube/config
@@ -58,11 +40,7 @@ kubeadm() {
 `;
 const shell = (script: string, o: { keep?: boolean; timeoutMs?: number } = {}): Promise<string> =>
   vm.run(`${SHELL}${script}`, { timeoutMs: LONG_MS, ...o });
-const block = async (title: string, index = 0): Promise<string> => {
-  const script = blocks.get(title)?.[index];
-  if (script === undefined) throw new Error(`docs/cluster/kubeadm.md has no block ${index} below "${title}"`);
-  return shell(script);
-};
+const block = (title: string, index = 0): Promise<string> => shell(scriptOf(title, index));
 
 interface Seen {
   metadata: { name: string; namespace: string; uid: string };
@@ -92,7 +70,7 @@ const withoutStatic = (all: readonly string[]) => all.filter((line) => !STATIC.t
 const nodeVersion = (): Promise<string> => shell("kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.kubeletVersion}'");
 const nodeReady = (): Promise<boolean> => vm.holds(`${SHELL}kubectl wait node --all --for=condition=Ready --timeout=1s`);
 
-/** A slow machine renews no lease in time: one of each is enough here, and kubeadm waits longer. */
+/** A slow machine renews no lease in time: one of each is enough here, the node is not given up, and kubeadm waits longer. */
 const CLUSTER = `apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
 nodeRegistration: {ignorePreflightErrors: [all]}
@@ -103,7 +81,7 @@ kind: ClusterConfiguration
 kubernetesVersion: VERSION
 networking: {podSubnet: 10.88.0.0/16}
 etcd: {local: {extraArgs: [{name: unsafe-no-fsync, value: "true"}]}}
-controllerManager: {extraArgs: [{name: leader-elect, value: "false"}]}
+controllerManager: {extraArgs: [{name: leader-elect, value: "false"}, {name: node-monitor-grace-period, value: 10m}]}
 scheduler: {extraArgs: [{name: leader-elect, value: "false"}]}
 `;
 const UNIT =
@@ -224,14 +202,15 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
   }, 1_500_000);
 
   it('has the node drained, rebooted, and its pods back', async () => {
-    const [drain = '', back] = blocks.get('Drain a node, and reboot it') ?? [];
+    const title = 'Drain a node, and reboot it';
+    const [drain, back] = [scriptOf(title), scriptOf(title, 1)];
     expect(drain).toContain('sudo systemctl reboot\n');
     await shell(drain.replace('sudo systemctl reboot\n', ''));
     // The machine ends at a reboot; started again it has its disk.
     await vm.powerOff();
     await vm.run('true', { keep: true, timeoutMs: LONG_MS });
     await vm.wait('the node to be Ready', nodeReady, LONG_MS);
-    await shell(back ?? '');
+    await shell(back);
     await vm.wait('the pods of the system to be Ready', () => allReady('-n kube-system', 7), LONG_MS);
     await vm.wait('the Deployment to be Ready', () => allReady('-l app=web', PODS), LONG_MS);
   }, 1_500_000);
