@@ -112,9 +112,13 @@ await withObservedLab({}, async (lab) => {
     }
     if (Date.now() - toldMs > MINUTE_MS) {
       toldMs = Date.now();
-      const ledger = await observer.ledger();
-      const stands = ledger.disagreements.filter((d) => d.known === null).length;
-      console.log(`${new Date().toISOString()} ${made} pods, ${judgedOf(ledger)} judged, ${stands} disagreements`);
+      const at = `${new Date().toISOString()} ${made} pods`;
+      // A machine with too much work may leave it without an answer for a while.
+      await observer.ledger().then(
+        (ledger) =>
+          console.log(`${at}, ${judgedOf(ledger)} judged, ${ledger.disagreements.filter((d) => d.known === null).length} disagreements`),
+        (error: unknown) => console.log(`${at}; ${String(error)}`),
+      );
     }
     await sleep(ROUND_MS);
   }
