@@ -8,13 +8,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
+import { type OwnAddress, ownAddress } from '../../e2e/lab/cluster/ownAddress.ts';
 import {
   createReferenceKubelet,
   REFERENCE_LOGS,
   type ReferenceKubelet,
   whyNoReferenceKubelet,
 } from '../../e2e/lab/cluster/referenceKubelet.ts';
-import { type Cluster, LONG, startCluster } from '../cluster.ts';
+import { type Cluster, LONG, startCluster, startKubectl } from '../cluster.ts';
 
 const run = promisify(execFile);
 const project = join(import.meta.dirname, '../../..');
@@ -30,19 +31,22 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
   const out = mkdtempSync(join(tmpdir(), 'actorlet-image-'));
   let cluster: Cluster;
   let kubelet: ReferenceKubelet;
+  let address: OwnAddress;
 
   beforeAll(async () => {
     cluster = await startCluster({ start: false });
     await run('sh', [join(project, 'scripts/build/observe.sh'), out, '--as-built'], { env: { ...process.env, IMAGE } });
     cluster.lab.ctr('images', 'import', join(out, 'image.tar'));
     kubelet = await createReferenceKubelet(cluster);
-    await kubelet.start();
+    address = ownAddress();
+    await kubelet.start({ nodeIp: address.ip });
     await cluster.daemon.wait('the node is Ready', async () => (await cluster.kubectl('get', 'nodes')).includes(' Ready '), LONG);
     await cluster.kubectl('apply', '-f', join(packaging, 'rbac.yaml'));
   }, 300_000);
   afterAll(async () => {
     await cluster?.kubectl('delete', 'namespace', NAMESPACE, '--wait=false').catch(() => undefined);
     await kubelet?.dispose();
+    address?.[Symbol.dispose]();
     await cluster?.stop();
     rmSync(out, { recursive: true, force: true });
   }, 90_000);
@@ -121,13 +125,32 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
     const ask = (...words: string[]): string => asked(pod, ...words);
     await cluster.daemon.wait('the observer shows the pod', () => /seen.*Running/.test(ask('pods')), LONG);
     expect(ask('why', 'seen')).toMatch(/main: running for \d+s, 0 restarts/);
-    expect(ask('ui')).toMatch(/^http:\/\/127\.0\.0\.1:10260\/#token=\S+/);
+    const [, token = ''] = /^http:\/\/127\.0\.0\.1:10260\/#token=(\S+)/.exec(ask('ui')) ?? [];
+    expect(token).not.toBe('');
+    // As from a laptop: the API server checks who asks, the kubelet forwards.
+    const named = await cluster.kubectl('-n', NAMESPACE, 'exec', pod.metadata.name, '-c', 'observe', '--', 'actorctl', 'why', 'seen');
+    expect(named).toMatch(/main: running for \d+s, 0 restarts/);
+    const forward = startKubectl(cluster.plane, ['-n', NAMESPACE, 'port-forward', pod.metadata.name, ':10260'], '', true);
+    try {
+      const port = await cluster.daemon.wait(
+        'the port is forwarded',
+        async () => /127\.0\.0\.1:(\d+) ->/.exec(forward.ran.out)?.[1] ?? false,
+        LONG,
+      );
+      const page = await fetch(`http://127.0.0.1:${port}/`);
+      expect({ status: page.status, type: page.headers.get('content-type') }).toEqual({
+        status: 200,
+        type: expect.stringContaining('text/html'),
+      });
+    } finally {
+      forward.stop();
+    }
     expect(said(pod).match(/cannot see [^,]*/g)).toEqual(['cannot see Secrets that pods name']);
     expect(said(pod)).not.toContain('FailedMount');
 
     await kubelet.end('SIGTERM');
     await cluster.daemon.wait('the end of the kubelet is named', () => said(pod).includes('the kubelet has ended'), LONG);
-    await kubelet.start({ config: { maxPods: 31 } });
+    await kubelet.start({ config: { maxPods: 31 }, nodeIp: address.ip });
     await cluster.daemon.wait('what is something else is named', () => /begins anew.*changed=\["maxPods"\]/.test(said(pod)), LONG);
     await cluster.daemon.wait('the observer has begun anew', () => said(pod).split('actorlet starts').length === 3, LONG);
     await cluster.daemon.wait('it shows the pod again', () => /seen.*Running/.test(ask('pods')), LONG);
