@@ -30,6 +30,7 @@ const CSI = 'lies.example.com';
 
 let lab: Lab;
 let driver: TestDriver | undefined;
+const observers: Observer[] = [];
 const named: string[] = [];
 const missed: string[] = [];
 
@@ -78,6 +79,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(async () => {
   if (whyNot !== undefined) return;
+  for (const observer of observers) await observer.end('SIGKILL');
   await driver?.stop();
   await lab.kubelet.end('SIGKILL');
   await lab.cluster.stop();
@@ -89,6 +91,7 @@ afterAll(async () => {
 async function startObserver(name: string, program?: readonly string[]): Promise<Observer> {
   const { cluster, kubelet } = lab;
   const observer = new Observer(cluster.daemon.dir, { name, ...(program === undefined ? {} : { program }) });
+  observers.push(observer);
   const kubeconfig = join(cluster.daemon.dir, 'observer.kubeconfig');
   copyFileSync(cluster.plane.nodeKubeconfig(NODE_NAME), kubeconfig);
   await observer.start([`--kubelet-pid=${kubelet.pid}`, `--kubeconfig=${kubeconfig}`]);
