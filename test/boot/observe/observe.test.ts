@@ -109,6 +109,28 @@ describe('beside a kubelet that does what it would do', () => {
     expect(b.acts).toEqual([]);
   });
 
+  it('reads the lease where it may not watch it, and asks for nothing else at rest', async () => {
+    await using b = await beside({
+      started: async (h) => {
+        const isLeaseWatch = (path: string, query: object | undefined) =>
+          path.includes('/leases') && query !== undefined && 'fieldSelector' in query;
+        h.kube.trouble.verdict = (r) => ({ delayMs: 0, ...(isLeaseWatch(r.path, r.query) ? { refuse: { status: 403 } } : {}) });
+      },
+    });
+    const { h } = b;
+    await h.advance(60_000);
+    const leases = () => b.expectations.ledger().counts.find((c) => c.kind === 'Lease')?.agreed ?? 0;
+    const before = leases();
+    const asked: string[] = [];
+    h.kube.onRequest = (r) => void asked.push(`${r.verb} ${r.path}`);
+    await h.advance(300_000);
+    expect(leases() - before).toBeGreaterThanOrEqual(15);
+    expect(disagreedAt(b)).toEqual([]);
+    const reads = asked.filter((what) => what.startsWith('GET') && what.includes('/leases'));
+    expect(reads.length).toBeGreaterThan(20);
+    expect(reads.length).toBeLessThan(45);
+  });
+
   it('begins in the middle of things, and takes them as they are', async () => {
     let begun = false;
     await using b = await beside({

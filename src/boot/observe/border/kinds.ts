@@ -26,7 +26,7 @@ export const KIND_FACTS: Readonly<Record<ExpectedKind, KindFacts>> = {
   PodDeletion: { boundMs: 20 * SECOND_MS, rule: 'pod lifecycle 7.6' },
   MirrorPod: { boundMs: 20 * SECOND_MS, rule: 'pod lifecycle 2.7' },
   NodeStatus: { boundMs: 6 * MINUTE_MS, rule: 'boot and node 9.3' },
-  Lease: { boundMs: 15 * SECOND_MS, rule: 'boot and node 9.8' },
+  Lease: { boundMs: 20 * SECOND_MS, rule: 'boot and node 9.8' },
   CSINode: { boundMs: MINUTE_MS, rule: 'resources and volumes 8.5' },
   Folder: { boundMs: 20 * SECOND_MS, rule: 'pod lifecycle 5.1' },
   Removal: { boundMs: 5 * MINUTE_MS, rule: 'pod lifecycle 9.5' },

@@ -28,6 +28,10 @@ const DIFFERENCES_MAX = 8;
 /** A watch of the lease that ended is opened again after this. */
 const WATCH_AGAIN_MS = 5_000;
 const WATCH_TIMEOUT_MS = 10_000;
+/** A kubelet renews its lease every 10 s: a reader sees that within the bound of the kind. */
+const LEASE_READ_MS = 8_000;
+/** Rights seldom change. */
+const REFUSED_WATCH_AGAIN_MS = 600_000;
 /** What stands in the place of a token: nobody is given it. */
 const NO_TOKEN = 'observed';
 
@@ -183,20 +187,21 @@ export class KubeBorder {
     const request = { path: kubePath.leasesIn(LEASES), query: { fieldSelector: `metadata.name=${name}`, allowWatchBookmarks: 'true' } };
     const { signal } = this.#ended;
     const opts = { class: 'heartbeat', timeoutMs: WATCH_TIMEOUT_MS, signal } as const;
+    let refusedUntilMs = Number.NEGATIVE_INFINITY;
     const follow = async (): Promise<void> => {
       const opened = await this.#kube.watch(request, opts);
       if (opened.ok) {
         for await (const _ of this.#seen.hearing(request.path, opened.lines)) if (signal.aborted) return;
-      } else if (isRefusal(opened.failure)) {
-        const read = { verb: 'GET' as const, path: kubePath.lease(LEASES, name) };
-        this.#seen.learn(read, await this.#kube.request(read, opts));
-      }
+      } else if (isRefusal(opened.failure)) refusedUntilMs = this.#clock.monoMs() + REFUSED_WATCH_AGAIN_MS;
     };
+    const read = { verb: 'GET' as const, path: kubePath.lease(LEASES, name) };
+    const learn = async (): Promise<void> => this.#seen.learn(read, await this.#kube.request(read, opts));
+    const isRefused = (): boolean => this.#clock.monoMs() < refusedUntilMs;
     const again = (): void => {
-      if (!signal.aborted) this.#clock.setTimeout(run, WATCH_AGAIN_MS);
+      if (!signal.aborted) this.#clock.setTimeout(run, isRefused() ? LEASE_READ_MS : WATCH_AGAIN_MS);
     };
     // How it ended does not matter: it is opened again.
-    const run = (): void => void follow().then(again, again);
+    const run = (): void => void (isRefused() ? learn() : follow()).then(again, again);
     run();
   }
 
