@@ -2,7 +2,7 @@
 import type { Pod } from '../kube/types.ts';
 import { isTerminal } from '../pod/phase.ts';
 import type { ListedPod, RuntimePodsView } from '../pod/runtime/seen.ts';
-import { isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
+import { comesBack, isRefused, isWanted, type PodRecord, type PodsView } from '../pods/manager/messages.ts';
 import { mayLeave } from './leaving.ts';
 import type { Ledger, LedgerRules } from './ledgerRules.ts';
 
@@ -64,9 +64,10 @@ export function startedOf(uid: string, listing: RuntimePodsView | undefined): Re
   return new Set(listing?.pods.get(uid)?.containers.map((c) => c.name));
 }
 
-/** `over`: it was verified that nothing of it runs. `unknown`: ask the runtime. */
-function holding(record: PodRecord | undefined): 'active' | 'over' | 'unknown' {
+/** `over`: it was verified that nothing of it runs. `unknown`: ask the runtime. `kept`: its next life was granted what it has. */
+function holding(record: PodRecord | undefined): 'active' | 'over' | 'unknown' | 'kept' {
   if (record === undefined) return 'unknown';
+  if (comesBack(record)) return 'kept';
   const phase = record.worker?.phase;
   if (phase === 'terminated' || phase === 'finished') return 'over';
   if (phase === undefined && (isRefused(record) || isTerminal(record.pod.status.phase))) return 'unknown';

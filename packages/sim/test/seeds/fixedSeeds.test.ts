@@ -267,6 +267,8 @@ it('seed 53290243: a server is kept for a pod that is wanted again', () => passe
 it('seed 53290152: a sweep is no actor more', () => passes({ seed: 53290152, minutes: 1, pods: 8 }));
 // Found at 42d7e48b: its node went down and came back. What it ran goes on, and is asked about until its CPUs are there again.
 it('seed 53290382: what runs without its CPUs asks for them', () => passes({ seed: 53290382, minutes: 1, pods: 8, nodes: 2 }));
+// Found at 42d7e48b: a pod that was named again while it ended was granted CPUs, and these were released before its next life began.
+it('seed 53290621: who comes back keeps what it was granted', () => passes({ seed: 53290621, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

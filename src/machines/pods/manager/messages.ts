@@ -131,6 +131,10 @@ interface Lived {
 export function isWanted({ state }: Lived): boolean {
   return state?.is !== 'leaving';
 }
+/** Its source names it again: another life of it begins when this one is over. */
+export function comesBack({ state }: Lived): boolean {
+  return state !== null && 'next' in state && state.next !== null && state.next.refusal === null;
+}
 export function verdictOf({ state }: Lived): Verdict | null {
   return state !== null && 'verdict' in state ? state.verdict : null;
 }
