@@ -24,7 +24,7 @@ export interface ConformanceTarget {
 }
 
 /** Far beyond what any of this takes, for machines that do much else at the same time. */
-const WAIT_MS = 15_000;
+const WAIT_MS = 45_000;
 
 /** Polls until `probe` gives something; fails with `what` after {@link WAIT_MS}. */
 export async function eventually<T>(what: string, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {

@@ -188,7 +188,12 @@ for (const user of users) {
       const id = await c.run(pod, sh('sleep 1000'), sandboxId);
       await runtime.kill();
       await runtime.start();
-      for (const pid of marked(id)) signal(pid, 'SIGKILL');
+      // A process that has just begun does not show its environment yet.
+      const pids = await eventually('its processes are known', () => {
+        const all = [...marked(id)];
+        return all.length === 0 ? undefined : all;
+      });
+      for (const pid of pids) signal(pid, 'SIGKILL');
       expect(await c.exited(id)).toMatchObject({ exitCode: 255, reason: 'ContainerStatusUnknown' });
     });
 

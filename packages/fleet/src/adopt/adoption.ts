@@ -19,9 +19,9 @@ import { type NodeAnswer, type NodeEvent, nodesAddr } from '../nodes/messages.ts
 import { NODES_MAX } from '../spec/table.ts';
 import type { WatchEvent, WatchOutcome } from '../watches/messages.ts';
 import { upstreamMachine } from '../watches/upstreamMachine.ts';
-import type { Adopted, Adopters } from './choice.ts';
+import type { Adopters } from './choice.ts';
 import { machineMachine } from './machineMachine.ts';
-import { type MachineEvent, machinesAddr } from './messages.ts';
+import { type Adopted, type MachineEvent, machinesAddr } from './messages.ts';
 
 const ASKED_MS = 30_000;
 const END_MS = 600_000;

@@ -9,24 +9,7 @@ import type { AdoptSpec } from '../spec/adopt.ts';
 import { drawn } from '../spec/delay.ts';
 import { DEFAULT_GROUP, type GroupSpec } from '../spec/groups.ts';
 import { MACHINE } from '../spec/table.ts';
-
-interface Fate {
-  /** `comes`: its kubelet, after so long. */
-  what: 'comes' | 'dead' | 'noCapacity';
-  afterMs: number;
-}
-/** A node that is adopted. */
-export interface Adopted {
-  name: string;
-  uid: string;
-  /** Of the rule. */
-  rule: string;
-  providerID: string;
-  group: GroupSpec;
-  /** Group whose sizes it has; '': none. */
-  shape: string;
-  fate: Fate;
-}
+import type { Adopted, Fate } from './messages.ts';
 
 const INSTANCE_TYPES = ['node.kubernetes.io/instance-type', 'beta.kubernetes.io/instance-type'];
 const HUGE_PAGES = 'hugepages-';

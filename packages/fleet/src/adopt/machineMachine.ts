@@ -2,8 +2,7 @@
 import { projecting } from '@actorlet/kubelet/machines/xstate/projection.ts';
 import { unprovided } from '@actorlet/kubelet/machines/xstate/provide.ts';
 import { assign, setup } from 'xstate';
-import type { Adopted } from './choice.ts';
-import type { MachineEvent } from './messages.ts';
+import type { Adopted, MachineEvent } from './messages.ts';
 
 /** From a try that failed to the next one. */
 const AGAIN_MS = 2_000;

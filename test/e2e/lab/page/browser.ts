@@ -15,7 +15,7 @@ const FLAGS = [
   '--disable-sync',
   '--no-first-run',
 ];
-const SOON_MS = 30_000;
+const SOON_MS = 60_000;
 
 export interface OpenPage extends AsyncDisposable {
   page: Page;
