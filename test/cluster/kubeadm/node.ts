@@ -1,6 +1,6 @@
 /**
  * A node of a kubeadm cluster in namespaces of its own on this machine: processes, mounts, host name and network. It has a containerd,
- * and folders of its own in the place of those that a node keeps below /etc, /run, /usr/share, /var/lib and /var/log. What a namespace
+ * and folders of its own in the place of those that a node keeps below /etc, /root, /run, /usr/share, /var/lib and /var/log. What a namespace
  * cannot have is an init system: a stand-in for systemctl runs the agent that the drop-ins say. `dispose` leaves nothing.
  */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ import { until } from '../../e2e/lab/ports.ts';
 const project = join(import.meta.dirname, '../../..');
 const LONG_MS = 480_000;
 /** Folders that get changes of this node's own. */
-const OWN = ['/etc', '/usr/share', '/var/lib', '/var/log'];
+const OWN = ['/etc', '/root', '/usr/share', '/var/lib', '/var/log'];
 /** The first process of a namespace takes up what others leave. */
 const REAP = 'echo ready; while :; do sleep 1000 & wait $!; done';
 export const DROP_IN = '/etc/systemd/system/kubelet.service.d/20-actorlet.conf';
