@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OfFleet, OtherCluster } from './lib/awayCluster.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
+import { LEASES, type Lease, type Node } from './lib/heartbeats.ts';
 import { tenths, UNLIMITED } from './lib/onPlane.ts';
 import { numberOption, option, projectRoot, report, say, sleep, summary, until } from './lib/report.ts';
 
@@ -26,16 +27,7 @@ const LONG = { timeoutMs: 600_000, everyMs: 1_000 };
 const LOOK_MS = 500;
 /** The grace of a node, and the period of the controller manager, with room. */
 const JUDGED_MS = 75_000;
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 
-interface Lease {
-  metadata: { name: string };
-  spec: { renewTime: string };
-}
-interface Node {
-  metadata: { name: string };
-  status: { conditions?: { type: string; status: string }[] };
-}
 interface Event {
   reason: string;
   involvedObject: { kind: string; name: string };

@@ -6,13 +6,13 @@ import { sleep } from './report.ts';
 const LOOK_MS = 1_000;
 /** `node-monitor-grace-period` of a controller manager: a node without a lease for longer is NotReady. */
 const GRACE_MS = 50_000;
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
+export const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 
-interface Lease {
+export interface Lease {
   metadata: { name: string };
   spec: { renewTime: string };
 }
-interface Node {
+export interface Node {
   metadata: { name: string };
   status: { conditions?: { type: string; status: string }[] };
 }

@@ -9,6 +9,7 @@ import { buildImages, PAUSE_IMAGE } from '../../e2e/lab/images.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { scriptOf, whyNot } from '../../e2e/vm/kubeadm/document.ts';
 import { archiveOf } from '../../e2e/vm/kubeadm/images.ts';
+import { webDeployment } from '../../e2e/vm/kubeadm/web.ts';
 import { KubeadmNode, Network } from './node.ts';
 
 const TEST_MS = 900_000;
@@ -89,29 +90,7 @@ failSwapOn: false
 evictionHard: {memory.available: "0%"}
 imageGCHighThresholdPercent: 100
 `;
-const WEB = JSON.stringify({
-  ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } },
-  spec: {
-    replicas: PODS,
-    selector: { matchLabels: { app: 'web' } },
-    template: {
-      metadata: { labels: { app: 'web' } },
-      spec: {
-        terminationGracePeriodSeconds: 1,
-        containers: [
-          {
-            ...{
-              name: 'web',
-              image: 'actorlet.test/busybox:1',
-              command: ['sh', '-c', 'mkdir -p /w; hostname >/w/index.html; exec httpd -f -p 8080 -h /w'],
-            },
-            readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 2, timeoutSeconds: 20 },
-          },
-        ],
-      },
-    },
-  },
-});
+const WEB = webDeployment({ replicas: PODS, image: 'actorlet.test/busybox:1', probe: { periodSeconds: 2, timeoutSeconds: 20 } });
 
 describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
   beforeAll(async () => {
@@ -125,7 +104,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
     of = { images, pauseImage: PAUSE_IMAGE, kubeadmsPause: names.find((name) => name.includes('/pause:')) ?? '' };
     first = await KubeadmNode.make({ name: 'cp', number: 1, network, ...of });
     writeFileSync(join(first.dir, 'cluster.yaml'), CLUSTER(version));
-    writeFileSync(join(first.dir, 'web.json'), WEB);
+    writeFileSync(join(first.dir, 'web.json'), JSON.stringify(WEB));
   }, TEST_MS);
   afterAll(async () => {
     await worker?.dispose();

@@ -1,7 +1,7 @@
 /** Doors that few think of: manifests that are wrong, options of mounts, what drivers of volumes are told, bodies and links of requests. */
 import { RecordingWriter } from '@actorlet/inspect/src/recording/writer.ts';
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
-import type { HttpReply, HttpRequest } from '@actorlet/kubelet/ports/sockets/net.ts';
+import type { HttpRequest } from '@actorlet/kubelet/ports/sockets/net.ts';
 import { expect, it } from 'vitest';
 import { cluster, events, isReady, NS, post } from '../../../../test/integration/cluster/clusterPods.ts';
 import { MANIFESTS, ROOT, type VirtualNode } from '../../../../test/integration/virtualNode.ts';
@@ -11,6 +11,7 @@ import type { Header } from '../../src/entries.ts';
 import { InputRecording } from '../../src/record.ts';
 import { replayed } from '../replayed.ts';
 import { foundIn } from './planted.ts';
+import { noting, type Served } from './served.ts';
 
 const DRIVER = 'csi.example.com';
 const AUTHENTICATED = { anonymous: { enabled: true }, webhook: { enabled: true, cacheTTL: 120_000 }, x509: { clientCAFile: '' } };
@@ -124,7 +125,7 @@ it('no secret in manifests that are wrong, volumes and odd requests is written, 
   timeout: 120_000,
 }, async () => {
   const daemons: string[][] = [];
-  const handlers = new Map<string, (req: HttpRequest) => Promise<HttpReply>>();
+  const handlers: Served = new Map();
   await using h = await cluster({
     ...{ servers: true, drivers: true, flags: { record: '/node.rec' } },
     config: {
@@ -133,13 +134,7 @@ it('no secret in manifests that are wrong, volumes and odd requests is written, 
     } as object,
     ports: (ports) => ({
       ...ports,
-      net: {
-        ...ports.net,
-        async serveHttp(at, handler) {
-          handlers.set('port' in at ? String(at.port) : at.socketPath, handler);
-          return await ports.net.serveHttp(at, handler);
-        },
-      },
+      net: noting(ports.net, handlers),
     }),
     between(config, ports) {
       const lines: string[] = [];

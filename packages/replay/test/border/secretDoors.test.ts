@@ -22,6 +22,7 @@ import { InputRecording } from '../../src/record.ts';
 import { replayed } from '../replayed.ts';
 import { toldTo } from '../toldTo.ts';
 import { foundIn, type Planted, planted } from './planted.ts';
+import { noting, type Served } from './served.ts';
 
 const AUTHENTICATED = { anonymous: { enabled: true }, webhook: { enabled: true, cacheTTL: 120_000 }, x509: { clientCAFile: '' } };
 const DEVICES = `${ROOT}/device-plugins`;
@@ -80,7 +81,7 @@ const header = (text: string) => line(text) && /^[\x20-\x7e\t]+$/.test(text);
 async function lived(more: object = {}): Promise<Lived> {
   const pile = new Pile();
   const daemons: string[][] = [];
-  const handlers = new Map<string, (req: HttpRequest) => Promise<HttpReply>>();
+  const handlers: Served = new Map();
   const url = `http://${encodeURIComponent(pile.text('user of a URL', line))}:${encodeURIComponent(pile.text('password of a URL', line))}@192.0.2.9/pods?token=${encodeURIComponent(pile.text('query of a URL', line))}`;
   const serviceToken = pile.text('token of a service account', line);
   const programs: CredentialPrograms = {
@@ -146,13 +147,7 @@ async function lived(more: object = {}): Promise<Lived> {
     ports: (ports) => ({
       ...ports,
       credentialPrograms: programs,
-      net: {
-        ...ports.net,
-        async serveHttp(at, handler) {
-          handlers.set('port' in at ? String(at.port) : at.socketPath, handler);
-          return await ports.net.serveHttp(at, handler);
-        },
-      },
+      net: noting(ports.net, handlers),
       ...(ports.kube === undefined
         ? {}
         : {
@@ -299,11 +294,7 @@ async function pods(h: VirtualNode, pile: Pile, secretWord: string): Promise<voi
   );
 }
 
-async function requests(
-  h: VirtualNode,
-  pile: Pile,
-  handlers: ReadonlyMap<string, (req: HttpRequest) => Promise<HttpReply>>,
-): Promise<void> {
+async function requests(h: VirtualNode, pile: Pile, handlers: Served): Promise<void> {
   const ask = async (at: string, o: Partial<HttpRequest>): Promise<HttpReply> => {
     const handler = handlers.get(at);
     if (handler === undefined) throw new Error(`nothing listens at ${at}: ${[...handlers.keys()].join(', ')}`);
@@ -440,7 +431,7 @@ const PEOPLE = [
 it('nothing that people write is in a recording that is private, which replays without a divergence', { timeout: 120_000 }, async () => {
   const [label = '', short = '', plain = '', sign = '', lines = '', setting = '', said = ''] = PEOPLE;
   const daemons: string[][] = [];
-  const handlers = new Map<string, (req: HttpRequest) => Promise<HttpReply>>();
+  const handlers: Served = new Map();
   const binary = Buffer.from([...Buffer.from('people-binary'), 0xff, 0x00, 0xfe, 0x80]);
   const logged = `${Array.from({ length: 2_000 }, (_, i) => `2026-01-01T00:00:00.${String(i).padStart(9, '0')}Z ${i % 3 === 0 ? 'stderr' : 'stdout'} F ${said} ä ${i}`).join('\n')}\n`;
   let disk: VirtualNode | undefined;
@@ -456,13 +447,7 @@ it('nothing that people write is in a recording that is private, which replays w
     hollow: { log: (path) => disk?.fs.put(path, logged) },
     ports: (ports) => ({
       ...ports,
-      net: {
-        ...ports.net,
-        async serveHttp(at, handler) {
-          handlers.set('port' in at ? String(at.port) : at.socketPath, handler);
-          return await ports.net.serveHttp(at, handler);
-        },
-      },
+      net: noting(ports.net, handlers),
     }),
     between(config, ports) {
       const lived: string[] = [];

@@ -13,6 +13,7 @@ import { program } from '../../lab/cluster/controlPlane.ts';
 import { hasMachine, Machine } from '../machine.ts';
 import { scriptOf, whyNot } from './document.ts';
 import { archiveOf } from './images.ts';
+import { webDeployment } from './web.ts';
 
 const run = promisify(execFile);
 const project = join(import.meta.dirname, '../../../..');
@@ -95,29 +96,7 @@ EnvironmentFile=-/etc/default/kubelet
 ExecStart=
 ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 `;
-const WEB = {
-  ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } },
-  spec: {
-    replicas: PODS,
-    selector: { matchLabels: { app: 'web' } },
-    template: {
-      metadata: { labels: { app: 'web' } },
-      spec: {
-        terminationGracePeriodSeconds: 1,
-        containers: [
-          {
-            ...{
-              name: 'web',
-              image: 'localhost/busybox:1',
-              command: ['sh', '-c', 'mkdir /w; hostname >/w/index.html; exec httpd -f -p 8080 -h /w'],
-            },
-            readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 5, timeoutSeconds: 5 },
-          },
-        ],
-      },
-    },
-  },
-};
+const WEB = webDeployment({ replicas: PODS, image: 'localhost/busybox:1', probe: { periodSeconds: 5, timeoutSeconds: 5 } });
 
 describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
   beforeAll(async () => {
