@@ -43,14 +43,14 @@ if (why !== undefined) throw new Error(why);
 
 /** `agnhost:2.59`: as the specs name them. */
 async function imagesWanted(): Promise<string[]> {
-  const { out } = await ran(tests, ['--list-images'], {});
+  const { out } = await ran(tests, ['--list-images']);
   return out.split('\n').filter((line) => line.startsWith(`${REGISTRY}/`));
 }
 
-function ran(program: string, args: readonly string[], env: Record<string, string>): Promise<{ code: number | null; out: string }> {
+function ran(program: string, args: readonly string[]): Promise<{ code: number | null; out: string }> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
-      env: { ...process.env, KUBE_TEST_REPO_LIST: repositories, ...env },
+      env: { ...process.env, KUBE_TEST_REPO_LIST: repositories },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let out = '';
@@ -114,7 +114,7 @@ async function specsWith(agent: string, plane: ControlPlane, missing: readonly s
     ...[`--kubeconfig=${plane.adminKubeconfig}`, '--provider=skeleton', '--num-nodes=1', '--minStartupPods=0', `--report-dir=${reports}`],
     ...['--delete-namespace-on-failure=true', '--node-schedulable-timeout=2m', '--disable-log-dump=true'],
   ];
-  const { out } = await ran(ginkgo, args, {});
+  const { out } = await ran(ginkgo, args);
   const file = join(dir, `${agent}.xml`);
   if (!existsSync(file)) throw new Error(`the specs did not run: ${out.slice(-4_000)}`);
   return specsOf(readFileSync(file, 'utf8'), missing);

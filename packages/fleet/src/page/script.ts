@@ -20,7 +20,7 @@ export const SCRIPT = `
     const { text, group, zone, version, label, states } = filters;
     if (states.size > 0 && !states.has(last.columns.states[i])) return false;
     if (group !== '' && f.group !== group || version !== '' && f.version !== version || zone !== '' && zoneOf(f) !== zone) return false;
-    if (label !== '') { const [key, value] = label.split('='); if (!(key in f.labels) || value !== undefined && f.labels[key] !== value) return false; }
+    if (label !== '') { const [key, value] = label.split('='); if (!Object.hasOwn(f.labels, key) || value !== undefined && f.labels[key] !== value) return false; }
     return text === '' || f.name.includes(text);
   }
   function choose() {
@@ -76,7 +76,7 @@ export const SCRIPT = `
   function open(i) { if (i >= 0) location.hash = '#/nodes/' + encodeURIComponent(facts[i].name); }
   function opened() {
     const name = /^#\\/nodes\\/(.+)$/.exec(location.hash)?.[1];
-    chosen = name === undefined ? -1 : facts.findIndex((f) => f.name === decodeURIComponent(name));
+    chosen = name === undefined ? -1 : facts.findIndex((f) => encodeURIComponent(f.name) === name);
     at('node').hidden = chosen < 0;
     draw();
     if (chosen < 0) return;

@@ -51,8 +51,6 @@ export interface HelloFrame {
   version: string;
   startedAtMs: number;
   faultInjection: boolean;
-  /** It watches another program, which is the kubelet of the node: there is a {@link KubeletFrame}. */
-  observes?: true;
   /** The page may restart and delete pods, with the token. Absent: not. */
   actsOnPods?: true;
   /** This is no live node: what it was can be looked at for each moment of it. */
@@ -194,7 +192,7 @@ export interface ProblemsFrame {
   /** Lines about the node itself: the runtime, the API server, pressures. */
   node: readonly string[];
   pods: Listed<PodTrouble>;
-  /** What the kubelet that is observed has not done, and where it does something else. Absent on other nodes. */
+  /** What the kubelet that is observed has not done, and where it does something else. Absent: this node observes none, and has no {@link KubeletFrame}. */
   kubelet?: Listed<AboutKubelet>;
   /** Manifests that no pod came of. */
   manifests: Listed<{ where: string; message: string }>;

@@ -8,7 +8,6 @@ import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { lostPeers } from '@actorlet/kubelet/machines/shown/moment/lostPeers.ts';
-import { observerView } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import type { RecorderEntry } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
 import { WatchedActor } from './actorDetail.ts';
 import { decisionsFrame } from './decisions.ts';
@@ -132,7 +131,6 @@ export class Hub {
       version: node.version,
       startedAtMs: node.startedAtMs,
       faultInjection: node.faults !== null,
-      ...(momentOf(node).read(observerView) === undefined ? {} : { observes: true }),
       ...(this.#actsOnPods ? { actsOnPods: true } : {}),
     };
     viewer.send(this.#text(hello));

@@ -98,7 +98,7 @@ function Header({ state, route }: { state: PageState; route: Route }) {
         <strong>actorlet</strong> <span className="quiet">{state.hello?.node ?? '…'}</span>
       </a>
       <nav aria-label="Views">
-        {tabsOf(state.hello).map((tab) => (
+        {tabsOf(state).map((tab) => (
           <a key={tab} href={hrefOf(tab)} aria-current={route.tab === tab ? 'page' : undefined}>
             {TITLES[tab]}
             {tab === 'pods' && state.pods.size > 0 ? <span className="count">{state.pods.size}</span> : null}
@@ -122,8 +122,8 @@ function Header({ state, route }: { state: PageState; route: Route }) {
 }
 
 /** No figures of a host are in a recording, and most nodes observe no kubelet. */
-function tabsOf(hello: PageState['hello']): readonly Tab[] {
-  return TABS.filter((tab) => (tab !== 'host' || hello?.recording === undefined) && (tab !== 'kubelet' || hello?.observes === true));
+function tabsOf({ hello, problems }: PageState): readonly Tab[] {
+  return TABS.filter((tab) => (tab !== 'host' || hello?.recording === undefined) && (tab !== 'kubelet' || problems?.kubelet !== undefined));
 }
 
 /** Actors that pass through their states every few seconds. */
@@ -194,7 +194,7 @@ function Overview({ state }: { state: PageState }) {
         </section>
       </div>
       <p className="quiet keys">
-        Keys: <kbd>1</kbd>–<kbd>{tabsOf(hello).length}</kbd> views, <kbd>/</kbd> search, arrows in the tree, <kbd>Esc</kbd> back.
+        Keys: <kbd>1</kbd>–<kbd>{tabsOf(state).length}</kbd> views, <kbd>/</kbd> search, arrows in the tree, <kbd>Esc</kbd> back.
       </p>
     </section>
   );
@@ -245,7 +245,7 @@ function useShortcuts(): void {
         return;
       }
       if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
-      const tab = tabsOf(store.state.hello)[Number(e.key) - 1];
+      const tab = tabsOf(store.state)[Number(e.key) - 1];
       if (tab !== undefined) go(tab);
       if (e.key === '/') {
         const search = document.querySelector<HTMLInputElement>('input[type=search]');

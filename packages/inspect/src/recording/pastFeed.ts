@@ -3,7 +3,6 @@
 import { activeStates } from '@actorlet/kubelet/machines/chart/active.ts';
 import { type Chart, statesOf } from '@actorlet/kubelet/machines/chart/definition.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
-import { observerView } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import { transitionOf } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
 import { isUp } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { decisionsFrame } from '../feed/decisions.ts';
@@ -90,7 +89,6 @@ export class PastFeed {
       version: last?.version ?? '',
       startedAtMs: last?.startedAtMs ?? 0,
       faultInjection: false,
-      ...(this.#recording.at(toMs).read(observerView) === undefined ? {} : { observes: true }),
       recording: { fromMs, toMs, runs: runs.slice(-RUNS_MAX).map((r) => ({ fromMs: r.fromMs, toMs: r.toMs, stopped: r.stopped })) },
     };
   }

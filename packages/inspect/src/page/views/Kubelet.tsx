@@ -7,8 +7,10 @@ import { duration } from '../words.ts';
 export function Kubelet({ state }: { state: PageState }) {
   const k = state.kubelet;
   const now = nowMs(state);
-  if (state.hello?.observes !== true) return <p className="quiet pad">This program is the kubelet of its node. It observes no other.</p>;
-  if (k === null) return <p className="quiet pad">Asking…</p>;
+  if (k === null) {
+    const isOne = state.problems !== null && state.problems.kubelet === undefined;
+    return <p className="quiet pad">{isOne ? 'This program is the kubelet of its node. It observes no other.' : 'Asking…'}</p>;
+  }
   return (
     <section className="wide columns" aria-label="Kubelet">
       <Section title="Disagreements" note={`observed for ${duration(now - k.sinceMs)}`}>
