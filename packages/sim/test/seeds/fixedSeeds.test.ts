@@ -269,6 +269,8 @@ it('seed 53290152: a sweep is no actor more', () => passes({ seed: 53290152, min
 it('seed 53290382: what runs without its CPUs asks for them', () => passes({ seed: 53290382, minutes: 1, pods: 8, nodes: 2 }));
 // Found at 42d7e48b: a pod that was named again while it ended was granted CPUs, and these were released before its next life began.
 it('seed 53290621: who comes back keeps what it was granted', () => passes({ seed: 53290621, minutes: 1, pods: 8 }));
+// Found at 8ec2683f: a Pending pod with a sidecar was granted more as a whole, and was said to have it at once.
+it('seed 53290673: a pod that is Pending has what its group has', () => passes({ seed: 53290673, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

@@ -84,7 +84,8 @@ export function decide(input: DecideInput): Decision {
     status,
     inForce: input.inForce ?? new Map(),
     facts,
-    said: old.phase === 'Running' ? old.resources : undefined,
+    // Of a pod that has nothing yet it tells what is wanted: its sandbox is made with that.
+    said: old.phase === 'Running' || held.sandboxes.some((s) => s.ready) ? old.resources : undefined,
   });
   const generate = (deadlineExceeded: boolean, override?: StatusOverride): PodStatus =>
     generatePodStatus({

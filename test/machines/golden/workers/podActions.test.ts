@@ -60,6 +60,21 @@ const first = (p: Pod, status: PodRuntimeStatus, more: Partial<DecideInput> = {}
   const { phase, reason } = apiStatus;
   return { plan: plan.kind, ...(plan.kind === 'network' ? { message: plan.message } : {}), phase, reason };
 };
+/** What is said of the pod as a whole, and which steps there are to what it was granted. */
+const grown = (containers: RuntimeContainer[], sandboxes?: RuntimeSandbox[]) => {
+  const cpu = (amount: string) => ({ requests: { cpu: amount } });
+  const { apiStatus, resize } = decide({
+    pod: pod({ initContainers: [container('i')], resources: cpu('300m') }),
+    status: observed(containers, sandboxes),
+    old: { startTime: '2024-05-01T10:00:00Z', phase: 'Pending', resources: cpu('100m') },
+    failures: new Map(),
+    facts: FACTS,
+    networkReady: true,
+    networkReason: '',
+    nowWallMs: NOW_MS,
+  });
+  return { phase: apiStatus.phase, said: apiStatus.resources, steps: resize.steps.map((s) => [s.name, s.resource]) };
+};
 const old = (more: PodStatus): Partial<DecideInput> => ({ old: { startTime: '2024-05-01T10:00:00Z', ...more } });
 
 goldenTable('what is done about a pod is as recorded', 'workers/podActions', {
@@ -196,4 +211,9 @@ goldenTable('what is done about a pod is as recorded', 'workers/podActions', {
     first(pod({ containers: [container('web', { image: 'example.org/web:v2' })] }), observed([rc('web', 'running')])),
   'first: containers are to be started': () => first(pod(), observed([])),
   'first: all is as it should be': () => first(pod(), observed([rc('web', 'running')])),
+
+  'resize: a Pending pod without a sandbox': () => grown([], NONE),
+  'resize: a Pending pod with one': () => grown([]),
+  'resize: a Pending pod whose init container runs': () => grown([rc('i', 'running')]),
+  'resize: a Pending pod that lost its sandbox': () => grown([failed('i')], LOST),
 });
