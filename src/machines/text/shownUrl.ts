@@ -14,5 +14,5 @@ export function shownUrl(text: string): string {
   return `${url.protocol}//${secret ? `${MASKED}@` : ''}${url.host}${url.pathname}${url.search === '' ? '' : `?${MASKED}`}`;
 }
 
-/** Of a header that a program repeats. A word without a digit is none: "Basic authentication failed". */
-export const AUTHORIZATION = /\b(Bearer|Basic)( +)(?=\S*\d)([\w.~+/=-]{8,})/gi;
+/** Of a header that a program repeats. A word of letters of one case is none: "Basic authentication failed". */
+export const AUTHORIZATION = /\b([Bb]earer|BEARER|[Bb]asic|BASIC)( +)(?=\S*(?:\d|[a-z][A-Z]))([\w.~+/=-]{8,})/g;
