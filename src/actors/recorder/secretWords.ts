@@ -6,7 +6,7 @@ import { KnownSecrets } from '../../machines/data/knownSecrets.ts';
 import { AUTHORIZATION, MASKED } from '../../machines/text/shownUrl.ts';
 import type { CriMethod, CriRequest } from '../../machines/wire/criCalls.ts';
 
-const URLS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
+const URLS = /(?<![a-z0-9+.-])([a-z0-9+.-]+:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
 const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
 /** A digest follows a name, and no secret stands before it. */
 const BEFORE_IMAGE = /^.+@(?!(?:sha256|sha512):)/s;

@@ -7,18 +7,19 @@ export interface LinksOptions {
   learn(text: string, made: string): string;
 }
 
-const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>\\]+/gi;
+/** Each run of letters is begun once: a text may be long, and its author may want it to take long. */
+const URLS = /(?<![a-z0-9+.-])[a-z0-9+.-]+:\/\/[^\s"'<>\\]+/gi;
 /** What stands before the last `@`, unless a digest follows that. */
 const BEFORE_IMAGE = /^(.+)@(?!(?:sha256|sha512):)/s;
-/** An option of a mount that says who asks. */
-const SECRET_OPTION = /((?:^|,)\s*[\w.-]*(?:pass|secret|token|cred|key|user)[\w.-]*=)([^,]+)/gi;
-const SECRET_OPTION_IN = new RegExp(SECRET_OPTION.source, 'i');
+const OPTION = /((?:^|,)\s*[\w.-]+=)([^,]+)/g;
+/** In the name of an option of a mount that says who asks. */
+const SECRET_NAME = /pass|secret|token|cred|key|user/i;
 
 export function hasUser(image: string): boolean {
   return BEFORE_IMAGE.test(image);
 }
 export function hasSecretOption(text: string): boolean {
-  return SECRET_OPTION_IN.test(text);
+  return [...text.matchAll(OPTION)].some(([, name = '']) => SECRET_NAME.test(name));
 }
 export function hasSecretUrl(text: string): boolean {
   return text.includes('://') && (text.match(URLS) ?? []).some((url) => /[?@]/.test(url));
@@ -51,7 +52,9 @@ export class Links {
 
   /** Also several, as one text. */
   options(text: string): string {
-    const made = text.replace(SECRET_OPTION, (_, name: string, value: string) => name + this.#o.standIn(value));
+    const made = text.replace(OPTION, (whole, name: string, value: string) =>
+      SECRET_NAME.test(name) ? name + this.#o.standIn(value) : whole,
+    );
     return made === text ? this.#o.open(text) : this.#o.learn(text, made);
   }
 

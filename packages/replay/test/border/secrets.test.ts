@@ -345,6 +345,11 @@ describe('a text', () => {
     for (let i = 0; i < 3_000; i++) s.standIn(`secret-number-${i}`);
     const began = process.cpuUsage();
     for (let i = 0; i < 20; i++) s.free(`${i}${'{'.repeat(100_000)}`);
+    // What a name of a URL, a name of an option and the scheme of a header may begin with.
+    for (const part of ['a.', 'key', 'Basic ', ',', ' ']) {
+      const text = `${part.repeat(300_000 / part.length)} ://`;
+      for (const door of ['free', 'option'] as const) expect(s.text(text, by(door))).toHaveLength(text.length);
+    }
     expect(process.cpuUsage(began).user / 1_000).toBeLessThan(5_000);
   });
 
