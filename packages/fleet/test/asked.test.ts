@@ -79,6 +79,14 @@ it('requests of clients are counted by what they are about, and the most within 
   expect(calls.table()).toEqual({ 'website: update configmaps': 6, 'website: get configmaps': 1, 'kubectl: update configmaps': 1 });
 });
 
+it('a client that calls itself by ever new names is counted, and costs no more than so much', () => {
+  const calls = new ApiCalls(() => 0);
+  for (let i = 0; i < 22_500; i += 1) calls.count(apiRequest({ method: 'GET', url: '/api/v1/pods', userAgent: `a${i}`, user: '' }));
+  calls.count(apiRequest({ method: 'GET', url: `/api/v1/${'x'.repeat(10_000)}`, userAgent: 'a0', user: '' }));
+  expect(calls.sum({}, 'run')).toBe(22_501);
+  expect(Object.keys(calls.table())).toHaveLength(22_000);
+});
+
 it('what waits for a finalizer is left behind, and so is what has lost all its owners', () => {
   const object = (name: string, more: object): KubeObject => ({ metadata: { name, namespace: 'default', uid: name, ...more } });
   const owner = (kind: string, uid: string) => ({ kind, name: uid, uid });

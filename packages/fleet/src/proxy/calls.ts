@@ -1,5 +1,5 @@
 /** Requests that clients made by the proxy, counted by what they are about, second by second. Pure. */
-import type { ApiRequest } from './request.ts';
+import { type ApiRequest, programOf } from './request.ts';
 import { type ApiSelection, selects } from './selection.ts';
 
 type Kind = Omit<ApiRequest, 'path' | 'query'>;
@@ -14,11 +14,17 @@ interface Counted {
 
 /** Kinds beyond that share one without names: a client may ask for ever new objects. */
 const KINDS_MAX = 20_000;
+/** Of those without names. A client may call itself by ever new names, too: what is beyond that is one kind. */
+const NAMELESS_MAX = 2_000;
+/** Longer than what any API server has. */
+const KEY_CHARS_MAX = 2_048;
+const OTHER: Kind = { verb: 'other', resource: '', group: '', namespace: '', name: '', userAgent: '', user: '' };
 const SECONDS_MAX = 3_600;
 const MINUTE_S = 60;
 
 export class ApiCalls {
   readonly #byKind = new Map<string, Counted>();
+  readonly #other: Counted = { kind: OTHER, total: 0, seconds: new Map() };
   readonly #nowMs: () => number;
 
   constructor(nowMs: () => number) {
@@ -27,8 +33,8 @@ export class ApiCalls {
 
   count({ verb, resource, group, namespace, name, userAgent, user }: ApiRequest): void {
     const kind = { verb, resource, group, namespace, name, userAgent, user };
-    const it = this.#counted(kind) ?? this.#counted({ ...kind, namespace: '', name: '' }, true);
-    if (it === undefined) return;
+    const it =
+      this.#counted(kind, KINDS_MAX) ?? this.#counted({ ...kind, namespace: '', name: '' }, KINDS_MAX + NAMELESS_MAX) ?? this.#other;
     const second = Math.floor(this.#nowMs() / 1_000);
     it.total += 1;
     it.seconds.set(second, (it.seconds.get(second) ?? 0) + 1);
@@ -37,13 +43,13 @@ export class ApiCalls {
   }
 
   get isEmpty(): boolean {
-    return this.#byKind.size === 0;
+    return this.#byKind.size === 0 && this.#other.total === 0;
   }
 
-  #counted(kind: Kind, force = false): Counted | undefined {
+  #counted(kind: Kind, kindsMax: number): Counted | undefined {
     const key = JSON.stringify(Object.values(kind));
     let it = this.#byKind.get(key);
-    if (it === undefined && (force || this.#byKind.size < KINDS_MAX)) {
+    if (it === undefined && key.length <= KEY_CHARS_MAX && this.#byKind.size < kindsMax) {
       it = { kind, total: 0, seconds: new Map() };
       this.#byKind.set(key, it);
     }
@@ -53,7 +59,7 @@ export class ApiCalls {
   /** All of them; or the most within a minute, wherever it begins. */
   sum(selection: ApiSelection, per: 'run' | 'minute'): number {
     const fits = selects(selection);
-    const selected = [...this.#byKind.values()].filter(({ kind }) => fits(kind));
+    const selected = [...this.#byKind.values(), this.#other].filter(({ kind }) => fits(kind));
     if (per === 'run') return selected.reduce((sum, { total }) => sum + total, 0);
     const bySecond = new Map<number, number>();
     for (const { seconds } of selected) {
@@ -75,7 +81,7 @@ export class ApiCalls {
     for (const { kind, total } of this.#byKind.values()) {
       const { userAgent, verb, resource, group } = kind;
       if (verb === 'other') continue;
-      const key = `${/^[^/\s]*/.exec(userAgent)?.[0] ?? ''}: ${verb} ${group === '' ? resource : `${resource}.${group}`}`;
+      const key = `${programOf(userAgent)}: ${verb} ${group === '' ? resource : `${resource}.${group}`}`;
       sums.set(key, (sums.get(key) ?? 0) + total);
     }
     return Object.fromEntries([...sums].sort(([, a], [, b]) => b - a));

@@ -85,6 +85,9 @@ describe('a request', () => {
       { users: ['system:serviceaccount:web:*'] },
       { verbs: ['update'], resources: ['deployments/status'], namespaces: ['default'], names: ['w*'] },
       { resources: ['deployments.apps/status'] },
+      { names: ['x', '**'] },
+      { names: ['*e*'] },
+      { names: ['w*e**b'] },
     ];
     const no: ApiSelection[] = [
       { userAgents: ['web'] },
@@ -93,9 +96,18 @@ describe('a request', () => {
       { resources: ['deployments'] },
       { namespaces: ['kube-system'] },
       { names: ['x'] },
+      { names: ['web*b'] },
+      { names: ['w*e*e*b'] },
+      { names: ['*e'] },
     ];
     expect(yes.filter((selection) => !selects(selection)(it))).toEqual([]);
     expect(no.filter((selection) => selects(selection)(it))).toEqual([]);
+  });
+
+  it('is looked through once, however many stars a pattern has', () => {
+    const long = request('GET', `/api/v1/namespaces/a/pods/${'a'.repeat(16_000)}`);
+    expect(selects({ names: [`${'*a'.repeat(20)}b`] })(long)).toBe(false);
+    expect(selects({ names: ['*a'.repeat(20)] })(long)).toBe(true);
   });
 });
 
