@@ -22,6 +22,9 @@ export interface WrittenGroups {
 /** So many nodes with a value of their own each: it names them. */
 const UNIQUE_MIN = 10;
 const UNIQUE_SHARE = 0.9;
+/** Labels that are taken apart one by one, each for a walk through all shapes. More than nodes of any cluster differ in. */
+const APART_MAX = 64;
+const NOTES_MAX = 20;
 const NAME_CHARS_MAX = 40;
 const GIB = 2 ** 30;
 const INSTANCE_TYPES = ['node.kubernetes.io/instance-type', 'beta.kubernetes.io/instance-type'];
@@ -63,10 +66,10 @@ export class NodeShapes {
     const notes: string[] = [];
     if (this.#over > 0) notes.push(`left out: ${counted(this.#over, 'nodes')}, since a fleet has at most ${NODES_MAX}`);
     if (this.#notReady > 0) notes.push(`not Ready there, and Ready here: ${counted(this.#notReady, 'nodes')}`);
-    for (const key of this.#uniqueKeys()) {
-      this.#apart(key, keepNames);
-      if (!keepNames) notes.push(`the label ${key} is left out: it names each node`);
-    }
+    const unique = this.#uniqueKeys();
+    this.#apart(unique, keepNames);
+    if (!keepNames) notes.push(...unique.slice(0, NOTES_MAX).map((key) => `the label ${key} is left out: it names each node`));
+    if (!keepNames && unique.length > NOTES_MAX) notes.push(`... and ${counted(unique.length - NOTES_MAX, 'more labels')}`);
     this.#fit(notes);
     const groups = [...this.#groups]
       .sort(([a, x], [b, y]) => y.members.length - x.members.length || (a < b ? -1 : 1))
@@ -98,24 +101,27 @@ export class NodeShapes {
     return seen;
   }
 
-  /** Takes a label out of all shapes. `keep`: each node has it as its own. */
-  #apart(key: string, keep: boolean): void {
+  /** Takes labels out of all shapes. `keep`: each node has them as its own. */
+  #apart(keys: readonly string[], keep: boolean): void {
+    if (keys.length === 0) return;
+    const out = new Set(keys);
     this.#reshaped(({ shape, members }) => {
-      const { [key]: value, ...labels } = shape.labels;
-      if (value === undefined) return { shape, members };
+      const entries = Object.entries(shape.labels);
+      const own = Object.fromEntries(entries.filter(([key]) => out.has(key)));
+      const labels = Object.fromEntries(entries.filter(([key]) => !out.has(key)));
       return {
         shape: { ...shape, labels },
-        members: keep ? members.map((m) => ({ ...m, labels: { ...m.labels, [key]: value } })) : members,
+        members: keep ? members.map((m) => ({ ...m, labels: { ...m.labels, ...own } })) : members,
       };
     });
   }
 
   /** What differs most goes first: labels, then odd bytes of memory and disks. */
   #fit(notes: string[]): void {
-    while (this.#groups.size > GROUPS_MAX) {
+    for (let left = APART_MAX; left > 0 && this.#groups.size > GROUPS_MAX; left -= 1) {
       const [most] = [...this.#valuesOf()].sort(([, a], [, b]) => b.values.size - a.values.size);
       if (most === undefined || most[1].values.size < 2) break;
-      this.#apart(most[0], true);
+      this.#apart([most[0]], true);
     }
     if (this.#groups.size <= GROUPS_MAX) return;
     notes.push('memory and disks are rounded down to whole GiB: there are too many shapes');

@@ -38,6 +38,7 @@ export interface NodeFacts {
 
 const LABELS_MAX = 256;
 const TAINTS_MAX = 64;
+const ADDRESSES_MAX = 64;
 const HANDLERS_MAX = 16;
 const TEXT_MAX = 128;
 const PODS_MAX = 10_000;
@@ -165,7 +166,12 @@ interface Named {
 }
 /** Texts that name one machine. */
 function identities({ name, providerID, status, info }: Named): string[] {
-  const addresses = Array.isArray(status.addresses) ? status.addresses.filter(isRecord).map(({ address }) => address) : [];
+  const addresses = Array.isArray(status.addresses)
+    ? status.addresses
+        .slice(0, ADDRESSES_MAX)
+        .filter(isRecord)
+        .map(({ address }) => address)
+    : [];
   const ips = addresses.flatMap((of) => (typeof of === 'string' && /^[\d.]+$/.test(of) ? [of, of.replaceAll('.', '-')] : [of]));
   const all = [name, providerID.split('/').pop(), info.machineID, info.systemUUID, ...ips];
   return all.filter((of): of is string => typeof of === 'string' && of.length >= IDENTITY_MIN);

@@ -181,7 +181,8 @@ describe('a fleet file from a cluster', { timeout: 60_000 }, () => {
       join(dir, 'evil.yaml'),
       `items:\n- a: [\n- &a [*a]\n- apiVersion: v1\n  kind: Node\n  metadata: {name: ${'z'.repeat(5_000_000)}}\n`,
     );
-    const { text, said } = await from({ dumps: [join(dir, 'evil.json'), join(dir, 'evil.yaml')] });
+    writeFileSync(join(dir, 'aliases.yaml'), Array.from({ length: 101 }, (_, i) => `a${i}: &a${i} 1\nb${i}: *a${i}\n`).join(''));
+    const { text, said } = await from({ dumps: [join(dir, 'evil.json'), join(dir, 'evil.yaml'), join(dir, 'aliases.yaml')] });
     expect(text).not.toMatch(/[^\n -~]/);
     const read = decodeFleet(text);
     expect(read).toMatchObject({ ok: true, value: { groups: [{ count: 1, labels: { ok: 'yes' }, taints: [], providerID: '', cpus: 2 }] } });
@@ -192,6 +193,7 @@ describe('a fleet file from a cluster', { timeout: 60_000 }, () => {
       'its name is none',
       'its JSON does not end',
       'longer than',
+      'more than 100 aliases',
       'its osImage, its providerID, a label, a taint',
     ])
       expect(said).toContain(why);
@@ -219,6 +221,15 @@ describe('a fleet file from a cluster', { timeout: 60_000 }, () => {
       // Labels by which pods choose stay, also where there are too many for groups.
       expect(text).toContain('shape: s1199');
     }
+    // Labels that name each node are many, and so would be the lines about them.
+    const named = nodes.slice(0, 12).map(({ metadata: { name }, ...of }, i) => ({
+      ...of,
+      metadata: { name, labels: Object.fromEntries(Array.from({ length: 30 }, (_, key) => [`own-${key}`, `v${i}`])) },
+    }));
+    writeFileSync(join(dir, 'named.json'), JSON.stringify(list(named)));
+    const { text, said } = await from({ dumps: [join(dir, 'named.json')] });
+    expect(text).not.toContain('own-');
+    expect(said).toContain('is left out: it names each node\n... and 10 more labels\n');
   });
 
   it('is refused without a node, and names the path that is none', async () => {

@@ -4,12 +4,14 @@
  */
 import { StringDecoder } from 'node:string_decoder';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
-import { parseDocument } from 'yaml';
+import { parseDocument, visit } from 'yaml';
 
 export type Item = { object: unknown } | { why: string };
 
 /** Larger objects are in no etcd. */
 const OBJECT_CHARS_MAX = 4 * 2 ** 20;
+/** kubectl writes none. */
+const ALIASES_MAX = 100;
 const TOO_LARGE: Item = { why: `an object is longer than ${OBJECT_CHARS_MAX} characters` };
 
 export async function* itemsIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Item> {
@@ -173,5 +175,13 @@ function yamlOf(text: string): unknown {
   const doc = parseDocument(text, { version: '1.2', prettyErrors: false, uniqueKeys: false, logLevel: 'error' });
   const [error] = doc.errors;
   if (error !== undefined) throw error;
-  return doc.toJS({ maxAliasCount: 100 });
+  let aliases = 0;
+  visit(doc, {
+    Alias: () => {
+      aliases += 1;
+      // Each costs a walk through the object.
+      if (aliases > ALIASES_MAX) throw new Error(`it has more than ${ALIASES_MAX} aliases`);
+    },
+  });
+  return doc.toJS({ maxAliasCount: ALIASES_MAX });
 }
