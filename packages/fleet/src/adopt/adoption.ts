@@ -123,13 +123,11 @@ export class Adoption {
     // The one before was deleted while nobody watched.
     if (before !== undefined) this.#gone(name);
     if (!isOurs(name) || members.isOwn(name)) return;
+    if (this.#adopted.size >= NODES_MAX) return;
     const adopted = adopters.choose(node, this.#isKnown(node));
     if (adopted === null) return;
-    if (members.count() >= NODES_MAX) {
-      log.warn({ node: name }, `the node is not adopted: a fleet has at most ${NODES_MAX} nodes`);
-      return;
-    }
     this.#adopted.set(name, adopted);
+    if (this.#adopted.size === NODES_MAX) log.warn({ node: name }, `${NODES_MAX} nodes are adopted: others are not`);
     void this.#o.registry().send(machinesAddr, { type: 'machine.seen', node: name, adopted });
   }
 
@@ -149,6 +147,7 @@ export class Adoption {
     const { members, registry } = this.#o;
     const { name } = adopted;
     if (!members.has(name)) {
+      if (members.count() >= NODES_MAX) throw new Error(`a fleet has at most ${NODES_MAX} nodes: it waits until one goes`);
       const query = { fieldSelector: `spec.nodeName=${name}` };
       const list = await this.#ask({ verb: 'GET', path: '/api/v1/pods', query }, signal);
       const items = isRecord(list) && Array.isArray(list.items) ? list.items : [];

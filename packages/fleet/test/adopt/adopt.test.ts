@@ -1,8 +1,11 @@
 /** Nodes that an autoscaler makes: they get kubelets of the fleet, or do not, as its file says. */
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { describe, expect, it } from 'vitest';
+import { Adoption, type AdoptionOptions } from '../../src/adopt/adoption.ts';
+import { Adopters } from '../../src/adopt/choice.ts';
 import { decodeFleet } from '../../src/file.ts';
 import { type RunningFleet, startFleet } from '../../src/index.ts';
+import { NODES_MAX } from '../../src/spec/table.ts';
 
 const HEAD = 'apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: cloud }\nspec:\n';
 const TYPE = 'node.kubernetes.io/instance-type';
@@ -72,6 +75,44 @@ describe('nodes that an autoscaler makes', { timeout: 60_000 }, () => {
     } finally {
       await fleet.stop();
     }
+  });
+
+  it('are no more than a fleet may have, also while they are still coming', async () => {
+    const read = decodeFleet(FILE);
+    if (!read.ok) throw new Error(JSON.stringify(read.errors));
+    let [sent, drawn, members] = [0, 0, 0];
+    const rng = {
+      next: () => {
+        drawn += 1;
+        return 0.5;
+      },
+    };
+    const items = Array.from({ length: NODES_MAX + 2 }, (_, i) => ({
+      ...node(`n${i}`),
+      metadata: { ...node(`n${i}`).metadata, uid: `${i}` },
+    }));
+    const said: string[] = [];
+    const adoption = new Adoption({
+      adopters: new Adopters(read.value.adopt, { groups: read.value.groups, rngOf: () => rng }),
+      kube: { request: async () => ({ ok: true, body: { items, metadata: {} } }) },
+      log: { warn: (_: object, message: string) => said.push(message) },
+      registry: () => ({
+        send: async () => {
+          sent += 1;
+        },
+      }),
+      members: { has: () => false, isOwn: () => false, count: () => members },
+      isOurs: () => true,
+      machineId: () => '',
+    } as unknown as AdoptionOptions);
+    const { signal } = new AbortController();
+    expect(await adoption.list(signal)).toEqual({ failure: null });
+    const before = drawn;
+    // Each of its events comes by again.
+    expect(await adoption.list(signal)).toEqual({ failure: null });
+    expect([sent, drawn - before, said]).toEqual([NODES_MAX, 0, [`${NODES_MAX} nodes are adopted: others are not`]]);
+    members = NODES_MAX;
+    await expect(adoption.come({ name: 'n0' } as Parameters<Adoption['come']>[0], signal)).rejects.toThrow('it waits until one goes');
   });
 
   it.each([
