@@ -52,7 +52,8 @@ it('get kubelets by their shape, honour startup taints, and take their pods away
   await expect.poll(() => fleet.nodes().length).toBe(0);
   expect(await fleet.addNodes('m5.large', 2)).toEqual(['m5.large-0', 'm5.large-1']);
   // The cluster's own controllers find out that the pods are gone.
-  await fleet.expect({ objects: { kind: 'Pod', selector: 'app=web' }, condition: 'Ready', atLeast: 3, within: '120s' });
+  const moved = { objects: { kind: 'Pod', selector: 'app=web' }, where: 'object.spec.nodeName.startsWith("m5.large-")' };
+  await fleet.expect({ ...moved, condition: 'Ready', atLeast: 3, within: '180s' });
   await fleet.removeNodes(['m5.large-0']);
   await expect.poll(names).toEqual(['b', 'm5.large-1']);
 });
