@@ -1,6 +1,7 @@
 /** The proxy in front of the API server of this process: what its clients meet, by HTTP/1.1 and by HTTP/2. */
 import { connect as connectHttp2 } from 'node:http2';
 import { request } from 'node:https';
+import { connect as connectTls } from 'node:tls';
 import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import { selfSignedCertificate } from '@actorlet/kubelet/boot/process/selfSigned.ts';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
@@ -314,4 +315,18 @@ it('passes a refusal of the token on, and outlives clients that speak no HTTP an
   });
   await lonely.close();
   expect(answer).toBe(503);
+});
+
+it('does not take the body that a refused upgrade owes from the next request', async () => {
+  const { server, ca } = access();
+  const { port } = new URL(server);
+  const head = ['POST /api/v1/none HTTP/1.1', 'host: localhost', 'connection: Upgrade', 'upgrade: SPDY/3.1', 'content-length: 64'];
+  const socket = connectTls({ host: '127.0.0.1', port: Number(port), ca }, () => socket.write(`${head.join('\r\n')}\r\n\r\n`));
+  let text = '';
+  socket.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  await waitFor(() => text.startsWith('HTTP/1.1 '));
+  socket.destroy();
+  expect((await http1('GET', '/api/v1/nodes')).status).toBe(200);
 });

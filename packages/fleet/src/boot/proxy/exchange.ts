@@ -93,7 +93,8 @@ const INTERNAL_ERROR = 2;
 export function answerOf(req: Req, res: Res, up: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     up.once('response', resolve);
-    up.once('error', reject);
+    // For as long as it lasts: a connection may also break behind the head of the answer.
+    up.on('error', reject);
     // The client is gone: nobody waits for the rest.
     res.once('close', () => up.destroy());
     if (hasBody(req)) req.pipe(up);

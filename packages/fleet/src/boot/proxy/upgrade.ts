@@ -39,6 +39,9 @@ export async function upgrade({ req, socket, rest }: Upgrade, { upstream }: { up
   up.once('response', (answer) => {
     socket.write(headOf(answer, { connection: 'close' }));
     answer.pipe(socket);
+    // What the client owes of a body would be taken from the next request on that connection.
+    const connection = answer.socket;
+    answer.once('end', () => connection.destroy());
   });
   if (Number(req.headers['content-length'] ?? 0) > 0) up.write(rest);
   up.end();
