@@ -4,14 +4,13 @@ import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSe
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Rng } from '@actorlet/kubelet/ports/ports.ts';
-import { nodeFactsOf, type Shape } from '../from/shape.ts';
+import { INSTANCE_TYPES, nodeFactsOf, type Shape } from '../from/shape.ts';
 import type { AdoptSpec } from '../spec/adopt.ts';
 import { drawn } from '../spec/delay.ts';
 import { DEFAULT_GROUP, type GroupSpec } from '../spec/groups.ts';
 import { MACHINE } from '../spec/table.ts';
 import type { Adopted, Fate } from './messages.ts';
 
-const INSTANCE_TYPES = ['node.kubernetes.io/instance-type', 'beta.kubernetes.io/instance-type'];
 const HUGE_PAGES = 'hugepages-';
 
 export class Adopters {

@@ -2,7 +2,7 @@
 import { bytesQuantity } from '@actorlet/kubelet/machines/kube/quantity.ts';
 import { counted } from '../run/counted.ts';
 import { GROUPS_MAX, NODES_MAX } from '../spec/table.ts';
-import { type NodeFacts, type Shape, textOf } from './shape.ts';
+import { INSTANCE_TYPES, type NodeFacts, type Shape, textOf } from './shape.ts';
 
 interface Member {
   name: string;
@@ -27,7 +27,6 @@ const APART_MAX = 64;
 const NOTES_MAX = 20;
 const NAME_CHARS_MAX = 40;
 const GIB = 2 ** 30;
-const INSTANCE_TYPES = ['node.kubernetes.io/instance-type', 'beta.kubernetes.io/instance-type'];
 
 export class NodeShapes {
   readonly #keepNames: boolean;

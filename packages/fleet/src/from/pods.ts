@@ -2,6 +2,7 @@
 import { dnsSubdomain } from '@actorlet/kubelet/machines/kube/names.ts';
 import { quantityToInteger, quantityToMilli } from '@actorlet/kubelet/machines/kube/quantity.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { recordOf } from '@actorlet/kubelet/machines/shape/lenient.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { counted } from '../run/counted.ts';
 import { Behaviour } from './behaviour.ts';
@@ -212,10 +213,6 @@ function finishedOf(status: Fields): number | null {
 function timeOf(value: unknown): number | null {
   const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN;
   return Number.isFinite(ms) && ms > 0 ? ms : null;
-}
-
-function recordOf(value: unknown): Fields {
-  return isRecord(value) ? value : {};
 }
 
 function listOf(value: unknown): Fields[] {

@@ -3,6 +3,7 @@ import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
 import { dnsSubdomain, HUGE_PAGES_PREFIX, qualifiedName } from '@actorlet/kubelet/machines/kube/names.ts';
 import { quantityToInteger, quantityToMilli } from '@actorlet/kubelet/machines/kube/quantity.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { recordOf } from '@actorlet/kubelet/machines/shape/lenient.ts';
 import { FLEET_LABEL } from '../file.ts';
 import { wrongLabel } from '../spec/machines.ts';
 import { MACHINE, VERSION } from '../spec/table.ts';
@@ -36,6 +37,7 @@ export interface NodeFacts {
   leftOut: string[];
 }
 
+export const INSTANCE_TYPES = ['node.kubernetes.io/instance-type', 'beta.kubernetes.io/instance-type'];
 const LABELS_MAX = 256;
 const TAINTS_MAX = 64;
 const ADDRESSES_MAX = 64;
@@ -216,10 +218,6 @@ function handlersOf(handlers: unknown): string[] {
 
 function isReady(conditions: unknown): boolean {
   return Array.isArray(conditions) && conditions.some((c) => isRecord(c) && c.type === 'Ready' && c.status === 'True');
-}
-
-function recordOf(value: unknown): Fields {
-  return isRecord(value) ? value : {};
 }
 
 function sorted<T>(of: Record<string, T>): Record<string, T> {

@@ -1,5 +1,5 @@
 /** Requests that clients made by the proxy, counted by what they are about, second by second. Pure. */
-import { type ApiRequest, programOf } from './request.ts';
+import { type ApiRequest, fullResource, programOf } from './request.ts';
 import { type ApiSelection, selects } from './selection.ts';
 
 type Kind = Omit<ApiRequest, 'path' | 'query'>;
@@ -79,9 +79,9 @@ export class ApiCalls {
   table(): Record<string, number> {
     const sums = new Map<string, number>();
     for (const { kind, total } of this.#byKind.values()) {
-      const { userAgent, verb, resource, group } = kind;
+      const { userAgent, verb } = kind;
       if (verb === 'other') continue;
-      const key = `${programOf(userAgent)}: ${verb} ${group === '' ? resource : `${resource}.${group}`}`;
+      const key = `${programOf(userAgent)}: ${verb} ${fullResource(kind)}`;
       sums.set(key, (sums.get(key) ?? 0) + total);
     }
     return Object.fromEntries([...sums].sort(([, a], [, b]) => b - a));

@@ -53,13 +53,23 @@ function isTrue(parameter: string | null): boolean {
   return parameter !== null && !['0', 'false'].includes(parameter.toLowerCase());
 }
 
+/** `deployments.apps/status`. */
+export function fullResource({ resource, group }: Pick<ApiRequest, 'resource' | 'group'>): string {
+  const [kind = '', ...sub] = resource.split('/');
+  return [group === '' ? kind : `${kind}.${group}`, ...sub].join('/');
+}
+
+/** `deployments.apps "web"`, as an API server names an object in a message, also where its status is asked for. */
+export function quotedObject({ resource, group, name }: Pick<ApiRequest, 'resource' | 'group' | 'name'>): string {
+  const [kind = ''] = fullResource({ resource, group }).split('/');
+  return `${kind} "${name}"`;
+}
+
 /** `update deployments.apps default/web`, for people. */
 export function shownRequest({ verb, resource, group, namespace, name, path }: ApiRequest): string {
   if (verb === 'other') return path;
-  const [kind = '', ...sub] = resource.split('/');
-  const full = [group === '' ? kind : `${kind}.${group}`, ...sub].join('/');
   const object = [namespace, name].filter((part) => part !== '').join('/');
-  return [verb, full, object].filter((part) => part !== '').join(' ');
+  return [verb, fullResource({ resource, group }), object].filter((part) => part !== '').join(' ');
 }
 
 /** `website/v1.2 (linux/amd64)`: what is before the first slash or space. */

@@ -1,5 +1,5 @@
 /** Which requests a fault, or an expectation about calls, is about. Pure. */
-import { type ApiRequest, type ApiVerb, programOf } from './request.ts';
+import { type ApiRequest, type ApiVerb, fullResource, programOf } from './request.ts';
 
 /** A list that is absent selects everything. */
 export interface ApiSelection {
@@ -23,9 +23,7 @@ export function selects(o: ApiSelection): Selects {
   return (r) => {
     if (o.verbs !== undefined && !o.verbs.includes(r.verb)) return false;
     if (agents !== undefined && !agents.some((fitsAgent) => fitsAgent(r.userAgent))) return false;
-    const [kind = '', sub] = r.resource.split('/');
-    const withGroup = `${r.group === '' ? kind : `${kind}.${r.group}`}${sub === undefined ? '' : `/${sub}`}`;
-    return fits(users, r.user) && fits(resources, r.resource, withGroup) && fits(namespaces, r.namespace) && fits(names, r.name);
+    return fits(users, r.user) && fits(resources, r.resource, fullResource(r)) && fits(namespaces, r.namespace) && fits(names, r.name);
   };
 }
 

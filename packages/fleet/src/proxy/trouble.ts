@@ -1,7 +1,7 @@
 /** Faults that are at work in front of an API server, what they do to a request, and what they have done. Pure. */
 import type { Rng } from '@actorlet/kubelet/ports/ports.ts';
 import type { ApiFault, ApiFaultName } from '../spec/apiFaults.ts';
-import { type ApiRequest, shownRequest } from './request.ts';
+import { type ApiRequest, quotedObject, shownRequest } from './request.ts';
 import { type Selects, selects } from './selection.ts';
 
 /** An answer in place of the API server's. */
@@ -177,9 +177,9 @@ const DOES: Readonly<Record<ApiFaultName, Does>> = {
     verdict.staleVersion ??= version;
     return `answered as of version ${version}`;
   },
-  conflict: (_, { resource, group, name }, verdict) => {
-    const kind = group === '' ? resource : `${resource}.${group}`;
-    verdict.refusal = { code: 409, reason: 'Conflict', message: `Operation cannot be fulfilled on ${kind} "${name}": ${MODIFIED}` };
+  conflict: (_, request, verdict) => {
+    const message = `Operation cannot be fulfilled on ${quotedObject(request)}: ${MODIFIED}`;
+    verdict.refusal = { code: 409, reason: 'Conflict', message };
     return '409 Conflict';
   },
   throttle: ({ fault: { retryAfter } }, _, verdict) => {

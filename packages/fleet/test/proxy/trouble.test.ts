@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeFleet, withFaults } from '../../src/file.ts';
 import { startFleet } from '../../src/index.ts';
-import { apiRequest, shownRequest } from '../../src/proxy/request.ts';
+import { apiRequest, quotedObject, shownRequest } from '../../src/proxy/request.ts';
 import { type ApiSelection, selects } from '../../src/proxy/selection.ts';
 
 const fileOf = (spec: string): string => `apiVersion: actorlet.dev/v1alpha1
@@ -74,6 +74,11 @@ describe('a request', () => {
     ['GET', '/openapi/v3', '/openapi/v3'],
   ])('%s %s is: %s', (method, url, shown) => {
     expect(shownRequest(request(method, url))).toBe(shown);
+  });
+
+  it('for the status of an object is named in messages as the object is', () => {
+    expect(quotedObject(request('PUT', '/apis/apps/v1/namespaces/default/deployments/web/status'))).toBe('deployments.apps "web"');
+    expect(quotedObject(request('GET', '/api/v1/namespaces/default/pods/a'))).toBe('pods "a"');
   });
 
   it('is selected by client, user, verb, resource, namespace and name, and by nothing that differs', () => {

@@ -14,10 +14,9 @@ import { type ApiHit, ApiTrouble } from '../../proxy/trouble.ts';
 import type { ApiFault } from '../../spec/apiFaults.ts';
 import { ProgramTree } from '../plane/programTree.ts';
 import { proxyKubeconfig } from './kubeconfig.ts';
-import { ApiProxy } from './server.ts';
+import { ApiProxy, LOOPBACK } from './server.ts';
 import { Upstream } from './upstream.ts';
 
-const LOOPBACK = '127.0.0.1';
 /** A fault takes effect after its age at the latest, and that is a day. */
 const ASK_TIMEOUT_MS = 48 * 3_600_000;
 const VERSION_TIMEOUT_MS = 10_000;

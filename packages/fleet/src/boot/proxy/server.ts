@@ -7,7 +7,7 @@ import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { Program } from '../../plane/programs.ts';
 import type { ApiCalls } from '../../proxy/calls.ts';
-import { type ApiRequest, apiRequest } from '../../proxy/request.ts';
+import { type ApiRequest, apiRequest, quotedObject } from '../../proxy/request.ts';
 import type { ApiTrouble, Refusal, Verdict } from '../../proxy/trouble.ts';
 import { answerOf, ask, away, bodyOf, cut, head, type Req, type Res, refuse, sendHead, staleUrl, type Way } from './exchange.ts';
 import { firstOf } from './objects.ts';
@@ -15,7 +15,7 @@ import { upgrade } from './upgrade.ts';
 import type { Upstream } from './upstream.ts';
 import { WatchStream } from './watchStream.ts';
 
-const LOOPBACK = '127.0.0.1';
+export const LOOPBACK = '127.0.0.1';
 const CONNECTIONS_MAX = 2_000;
 const STREAMS_MAX = 1_000;
 /** Of one connection, in MiB: what its streams hold. */
@@ -182,9 +182,7 @@ export class ApiProxy implements Program {
     }
     const type = from.headers['content-type'] ?? '';
     const object = firstOf(type, await bodyOf(from, OBJECT_BYTES_MAX));
-    const { resource, group, name } = request;
-    const kind = group === '' ? resource : `${resource}.${group}`;
-    if (object === null) return refuse(req, res, { code: 404, reason: 'NotFound', message: `${kind} "${name}" not found` });
+    if (object === null) return refuse(req, res, { code: 404, reason: 'NotFound', message: `${quotedObject(request)} not found` });
     sendHead(res, 200, { 'content-type': type, 'content-length': object.length });
     res.end(object);
   }
