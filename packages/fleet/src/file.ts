@@ -132,8 +132,8 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
 }
 
 /**
- * With the faults of clients that its seed draws among its steps, or with these; and with the times of what is expected after the last,
- * which may be one of others: a run with fewer faults is judged when the whole one was.
+ * With the faults of clients that its seed draws among its steps, or with these. What is expected after the last fault gets its times
+ * from `counted`: a run with fewer faults is judged when the whole one was.
  */
 export function withFaults(spec: FleetSpec, drawn: readonly DrawnFault[] = drawnFaultsOf(spec), counted = drawn): FleetSpec {
   const steps = [...spec.steps, ...drawn].sort((a, b) => a.atMs - b.atMs);

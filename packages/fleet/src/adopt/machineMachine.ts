@@ -1,4 +1,4 @@
-/** The machine behind a node that others made, as its cloud has it: it comes up, or does not, and goes when its node is deleted. */
+/** The machine behind a node that others made, as its cloud has it. It comes up, or does not. It goes when its node is deleted. */
 import { projecting } from '@actorlet/kubelet/machines/xstate/projection.ts';
 import { unprovided } from '@actorlet/kubelet/machines/xstate/provide.ts';
 import { assign, setup } from 'xstate';
