@@ -66,57 +66,23 @@ export async function parsed(all: readonly string[]): Promise<Args | null> {
   if (shown) return null;
   const [file, more] = args._.map(String).slice(args._[0] === RUN ? 1 : 0);
   if (more !== undefined) throw new UsageError(`one FILE at most; ${more} is another one`);
-  const {
-    api,
-    nodes,
-    kubeconfig,
-    name = PLAIN.name,
-    prefix = PLAIN.prefix,
-    seed = PLAIN.seed,
-    address,
-    asNodes,
-    bootstrapKubeconfig,
-    shareWatches,
-    socket,
-    page,
-    report,
-    cleanup,
-    json,
-    proxy,
-    seeds,
-  } = args;
+  const { _: _words, $0: _command, data, apiPort, apiFlag, shard, readyFd, nodes, ...options } = args;
+  const { name = PLAIN.name, prefix = PLAIN.prefix, seed = PLAIN.seed } = options;
   if ((file === undefined) === (nodes === undefined)) throw new UsageError('give a FILE or --nodes N (see --help)');
   for (const [option, wrong] of Object.entries(nodes === undefined ? {} : wrongPlain({ name, prefix, nodes, seed })))
     throw new UsageError(`--${option} ${wrong}`);
   const given = nodes === undefined ? (['name', 'prefix', 'seed'] as const).filter((option) => args[option] !== undefined) : [];
   if (given.length > 0) throw new UsageError(`--${given.join(', --')}: a fleet file says that itself`);
   inRange('--port', args.port ?? 0, { min: 0, max: PORT_MAX });
-  inRange('--api-port', args.apiPort, { min: 0, max: PORT_MAX });
+  inRange('--api-port', apiPort, { min: 0, max: PORT_MAX });
   checkApi(args);
   checkSeeds({ ...args, file });
-  inRange('--page', page, { min: 0, max: PORT_MAX });
-  const { readyFd } = args;
+  inRange('--page', options.page, { min: 0, max: PORT_MAX });
   if (readyFd !== undefined) isOpen(readyFd);
   // Fleets with control planes of their own stand side by side.
-  const port = args.port ?? (api === 'local' ? undefined : PORT);
-  const plane = { data: args.data, port: args.apiPort, flags: flagsOf(args.apiFlag) };
-  const rest = {
-    asNodes,
-    bootstrapKubeconfig,
-    shareWatches,
-    shard: shardOf(args.shard),
-    socket,
-    page,
-    report,
-    cleanup,
-    json,
-    proxy,
-    seeds,
-    controller,
-    plane,
-    readyFd,
-  };
-  return { file, nodes, api, kubeconfig, name, prefix, seed, port, address, ...rest };
+  const port = options.port ?? (options.api === 'local' ? undefined : PORT);
+  const plane = { data, port: apiPort, flags: flagsOf(apiFlag) };
+  return { ...options, file, nodes, name, prefix, seed, port, shard: shardOf(shard), controller, plane, readyFd };
 }
 
 function parserOf(argv: readonly string[]) {
@@ -179,6 +145,7 @@ function parserOf(argv: readonly string[]) {
       describe: 'A run for each of so many seeds, from that of the FILE on; the first that breaks is shrunk',
     })
     .option('ready-fd', { type: 'number', describe: 'A line of JSON goes to this descriptor when pods can be created on all nodes' })
+    .parserConfiguration({ 'strip-dashed': true })
     .strictOptions()
     .version(false)
     .exitProcess(false)
