@@ -11,6 +11,8 @@ import { DEFAULT_GROUP, type GroupSpec } from '../spec/groups.ts';
 import { MACHINE } from '../spec/table.ts';
 import type { Adopted, Fate } from './messages.ts';
 
+/** No provider's id is longer, and what a pattern costs grows with it. */
+const MATCHED_CHARS_MAX = 1_024;
 const HUGE_PAGES = 'hugepages-';
 
 export class Adopters {
@@ -80,7 +82,8 @@ class Adopter {
   }
 
   matches(node: KubeObject): boolean {
-    const any = (patterns: readonly RegExp[] | null, text: string): boolean => patterns?.some((p) => p.test(text)) !== false;
+    const any = (patterns: readonly RegExp[] | null, text: string): boolean =>
+      patterns === null || (text.length <= MATCHED_CHARS_MAX && patterns.some((p) => p.test(text)));
     return this.#fits(labelsOf(node)) && any(this.#names, node.metadata.name) && any(this.#providerIDs, providerOf(node));
   }
 

@@ -115,6 +115,16 @@ describe('nodes that an autoscaler makes', { timeout: 60_000 }, () => {
     await expect(adoption.come({ name: 'n0' } as Parameters<Adoption['come']>[0], signal)).rejects.toThrow('it waits until one goes');
   });
 
+  it('are not adopted by an id that is longer than any', () => {
+    const adopters = new Adopters([{ name: 'a', providerIDs: ['**a**a**a**b'], registration: { fromMs: 0, toMs: 0 }, refuse: [] }], {
+      groups: [],
+      rngOf: () => ({ next: () => 0.5 }),
+    });
+    const chosen = (providerID: string) => adopters.choose({ ...node('n'), spec: { providerID } }, false)?.providerID;
+    expect(chosen(`${'a'.repeat(100)}b`)).toBe(`${'a'.repeat(100)}b`);
+    expect(chosen('a'.repeat(100_000))).toBeUndefined();
+  });
+
   it.each([
     ['adopt: [{ name: a }]', 'spec.adopt[0].nodes: is missing'],
     ['adopt: [{ name: a, nodes: {} }]', 'spec.adopt[0].nodes: is empty'],
