@@ -265,7 +265,8 @@ export class Candidates {
       this.host.out.push({ to: 'relist', why: 'admission has to know what runs here' });
       return 'later';
     }
-    const runs = hasRun(listing.pods.get(pod.metadata.uid));
+    // What was let in stays in, also while nothing of it is there.
+    const runs = c.wait === 'unallocated' || hasRun(listing.pods.get(pod.metadata.uid));
     const answer = this.answered(c, form) ?? (runs ? this.overdue(c.asked) : null);
     if (answer === null && c.wait === 'unallocated') return 'unallocated';
     if (answer === null) return runs ? 'readmitting' : 'allocating';
