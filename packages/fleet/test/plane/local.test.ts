@@ -1,6 +1,17 @@
 /** A control plane of programs that only answer: how they are found, started, watched and ended, whoever dies. */
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -145,6 +156,40 @@ describe('a starter that is killed', () => {
   });
 });
 
+/** What a process of another network namespace says that opens a folder, and closes it again. */
+async function openElsewhere(data: string): Promise<string> {
+  const opener = startProgram('unshare', ['--map-root-user', '--net', process.execPath, 'packages/fleet/test/plane/opener.ts', data]);
+  await opener.ended;
+  return opener.text();
+}
+
+describe('a temporary folder', () => {
+  const aged = (dir: string): void => utimesSync(dir, new Date(0), new Date(0));
+
+  it('stays while its control plane lives, whichever network namespace another one is started in', async () => {
+    const plane = await start();
+    aged(plane.dir);
+    expect(await openElsewhere('')).toBe('opened\n');
+    await (await start()).stop();
+    expect(existsSync(plane.kubeconfig)).toBe(true);
+    await plane.stop();
+  });
+
+  it('goes with the next start where its process was killed together with its warden', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'actorlet-plane-'));
+    // A socket whose process ended.
+    const killed = startProgram(process.execPath, [
+      '-e',
+      `require('net').createServer().listen('${dir}/claim.0', () => process.kill(process.pid, 9))`,
+    ]);
+    await killed.ended;
+    expect(readdirSync(dir)).toEqual(['claim.0']);
+    aged(dir);
+    await (await start()).stop();
+    expect(existsSync(dir)).toBe(false);
+  });
+});
+
 describe('a named folder', () => {
   it('is gone on with: authority, kubeconfig and port stay', async () => {
     const data = join(home, 'stays');
@@ -163,6 +208,15 @@ describe('a named folder', () => {
     await expect(start({ data: `${data}/../twice` })).rejects.toThrow('another control plane of this machine runs in it');
     await first.stop();
     await (await start({ data })).stop();
+  });
+
+  it('is refused from another network namespace, too', async () => {
+    const data = join(home, 'far');
+    const first = await start({ data });
+    expect(await openElsewhere(data)).toContain('another control plane of this machine runs in it');
+    await first.stop();
+    expect(await openElsewhere(data)).toBe('opened\n');
+    expect(readdirSync(data).filter((name) => name.startsWith('claim.'))).toEqual([]);
   });
 
   it('is refused with programs of another release', async () => {

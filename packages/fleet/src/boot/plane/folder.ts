@@ -15,9 +15,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
-import { claimOf } from '../alone.ts';
 import { UsageError } from '../args.ts';
 import type { Assets } from './assets.ts';
+import { claimFolder, isClaim, isClaimed } from './claim.ts';
 import { sweep } from './warden.ts';
 
 const PREFIX = 'actorlet-plane-';
@@ -25,7 +25,7 @@ const RECORD = 'plane.json';
 const FORMAT = 1;
 /** etcd alone takes 64 MB for a log that it writes ahead. */
 const FREE_BYTES_MIN = 256 * 1024 * 1024;
-/** A folder of another process that has not claimed it yet is younger. */
+/** A folder that another process made, and has not claimed yet, is younger. */
 const LEFT_AFTER_MS = 60_000;
 
 /** What a later start must know. */
@@ -54,7 +54,7 @@ export async function openFolder(data: string, assets: Assets): Promise<PlaneFol
   const temporary = data === '';
   if (temporary) await removeLeft();
   const dir = temporary ? inWords(tmpdir(), () => mkdtempSync(join(realpathSync(tmpdir()), PREFIX))) : namedFolder(data);
-  const claim = await claimOf(['plane', dir]);
+  const claim = await claimFolder(dir);
   if (claim === null)
     throw new UsageError(`--data ${data}: another control plane of this machine runs in it; stop that one first, or name another folder`);
   try {
@@ -97,7 +97,7 @@ function inWords<T>(where: string, act: () => T): T {
 /** Null: it is empty. */
 function recordOf(data: string, dir: string): PlaneRecord | null {
   return inWords(`--data ${data}`, () => {
-    const names = readdirSync(dir);
+    const names = readdirSync(dir).filter((name) => !isClaim(name));
     if (names.length === 0) return null;
     if (!names.includes(RECORD)) throw new Error('it holds other files, and none of a control plane; name a new folder or an empty one');
     const read: unknown = JSON.parse(readFileSync(join(dir, RECORD), 'utf8'));
@@ -152,10 +152,8 @@ async function removeLeft(): Promise<void> {
     if (stat?.isDirectory() !== true || stat.uid !== process.getuid?.() || Date.now() - stat.mtimeMs < LEFT_AFTER_MS) continue;
     // Elsewhere it cannot be known whether it is in use.
     if (process.platform !== 'linux') continue;
-    const claim = await claimOf(['plane', dir]);
-    if (claim === null) continue;
+    if (await isClaimed(dir)) continue;
     await sweep(dir);
     rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-    claim[Symbol.dispose]();
   }
 }
