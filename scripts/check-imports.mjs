@@ -108,10 +108,19 @@ export const RULES = [
     packages: ANY,
   },
   { folder: '`inspect`', in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
+  // Which program `actorlet` is: the daemon, or the observer. It loads one of them.
+  { folder: '`boot/main.ts`, the program', in: /^boot\/main\.ts$/, may: ['machines/', 'process/', 'observe/', 'boot/'], packages: ANY },
   {
     folder: '`boot`, the daemon',
     in: /^boot\//,
     may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
+    packages: ANY,
+  },
+  // The tree beside another kubelet is started by the steps of the daemon.
+  {
+    folder: '`observe`',
+    in: /^observe\//,
+    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'boot/', 'observe/'],
     packages: ANY,
   },
   // What a fleet has of the outside is what the daemon has.
@@ -462,10 +471,10 @@ function crossing(file, specifier, imported) {
     : `'${specifier}', which is outside ${houseOf(file)}: name its package`;
 }
 
-/** Who needs whom, of packages and of the folders of src/. */
+/** Who needs whom, of packages and of the folders of src/. The program stands above what it starts. */
 function houses(graph) {
   const found = new Map();
-  const house = (place) => place.split('/')[0];
+  const house = (place) => (place === 'boot/main.ts' ? place : place.split('/')[0]);
   for (const [from, targets] of graph) {
     const needs = found.get(house(from)) ?? new Set();
     for (const target of targets) if (house(target) !== house(from)) needs.add(house(target));

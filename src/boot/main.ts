@@ -11,12 +11,12 @@ if (argv.some((arg) => arg === '--check' || arg === '--check=true')) {
   process.exit(await runCheck(argv));
 }
 if (argv[0] === 'observe' && argv.some((arg) => arg === '--show-kubelet' || arg === '--show-kubelet=true')) {
-  const { showKubelet } = await import('./observe/show.ts');
+  const { showKubelet } = await import('@actorlet/observe/src/show.ts');
   process.exit(await showKubelet(argv));
 }
 outliveSignals();
 if (argv[0] === 'observe') {
-  const { observe } = await import('./observe/observe.ts');
+  const { observe } = await import('@actorlet/observe/src/observe.ts');
   process.exit(await observe(argv));
 }
 useCompileCache(argv);

@@ -11,7 +11,6 @@ import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../errors.ts';
 import type { ParsedFlags } from '../flags/parse.ts';
-import type { FoundKubelet } from '../observe/found/found.ts';
 import type { OwnHandling } from '../process/handling.ts';
 import type { Libc } from '../process/libc.ts';
 import type { FileLock } from '../process/lock.ts';
@@ -98,8 +97,6 @@ export interface BootState {
   page?: InspectionPage;
   recording?: RecordingEnd;
   tracing?: TracingEnd;
-  /** Absent: this program is the kubelet of its machine. */
-  kubelet?: FoundKubelet;
   /** Absent: inputs are not recorded. */
   inputs?: RecordedNode;
   /** The program is to begin anew once it has ended in order. */

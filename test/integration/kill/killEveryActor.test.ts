@@ -74,7 +74,7 @@ const NOT_KILLED: Record<string, string> = {
   'volume starting': NO_TIME,
   'volume gone': 'final: the machine has ended',
   'prober judging': NO_TIME,
-  'observedProbes observing': '`boot/observe/observe.test.ts` kills the actor there: no node of these cases observes',
+  'observedProbes observing': '`packages/observe/test/observe.test.ts` kills the actor there: no node of these cases observes',
   'deaths kept': NO_TIME,
   'deaths pausing': '`deaths.test.ts` kills the actor there: it takes more deaths at once than a case has pods',
   'httpSource sorting': NO_TIME,

@@ -101,7 +101,7 @@ export function itStepsWithoutANode(): void {
     take();
   });
 
-  /** No node of these stories observes: `boot/observe/observe.test.ts` drives one, and kills its actor. */
+  /** No node of these stories observes: `packages/observe/test/observe.test.ts` drives one, and kills its actor. */
   it('results of probes that the kubelet has put into a status', () => {
     const ports = lockable(fakePorts());
     const containers = [{ name: 'main', readinessProbe: {} }];

@@ -2,8 +2,8 @@
 
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import { expect, it } from 'vitest';
-import { type Beside, beside } from '../../../../test/boot/observe/beside.ts';
 import { pod } from '../../../../test/integration/virtualNode.ts';
+import { type Beside, beside } from '../../../observe/test/beside.ts';
 import { Hub } from '../../src/feed/hub.ts';
 import { kubeletFrame } from '../../src/feed/kubelet.ts';
 import { momentOf } from '../../src/feed/live.ts';

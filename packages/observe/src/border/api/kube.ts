@@ -1,0 +1,305 @@
+/** The API server behind the border: it is read, and a write is waited for, as the kubelet makes it. */
+import {
+  isKubeObject,
+  isRefusal,
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  type KubeResult,
+  kubePath,
+} from '@actorlet/kubelet/machines/kube/request.ts';
+import { ANNOTATION_MIRROR } from '@actorlet/kubelet/machines/pod/names.ts';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import type { KubeApi, KubeCallOptions, KubeWatch } from '@actorlet/kubelet/ports/kube.ts';
+import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import type { Expectations, Wanted } from '../expectations.ts';
+import { knownDifference } from '../kinds.ts';
+import { type KubeWrite, writeOf } from '../table.ts';
+import { untilShown, type WaitEnd } from '../waiting.ts';
+import { SeenObjects } from './seenObjects.ts';
+import { missingOf } from './shows.ts';
+
+const POD = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)$/;
+const LEASES = 'kube-node-lease';
+const CONFLICT = 409;
+const STATUS_WAIT_MS = 2_000;
+/** Of one object, in words. */
+const DIFFERENCES_MAX = 8;
+/** A watch of the lease that ended is opened again after this. */
+const WATCH_AGAIN_MS = 5_000;
+const WATCH_TIMEOUT_MS = 10_000;
+/** A kubelet renews its lease every 10 s: a reader sees that within the bound of the kind. */
+const LEASE_READ_MS = 8_000;
+/** Rights seldom change. */
+const REFUSED_WATCH_AGAIN_MS = 600_000;
+/** What stands in the place of a token: nobody is given it. */
+const NO_TOKEN = 'observed';
+
+export class KubeBorder {
+  readonly #kube: KubeApi;
+  readonly #clock: Clock;
+  readonly #expectations: Expectations;
+  readonly #seen: SeenObjects;
+  readonly #ended = new AbortController();
+  #leaseWatched = false;
+  /** The renewal after which the next is waited for. The tree asks again when its call is over: what came meanwhile is it. */
+  #renewedBefore: number | null = null;
+
+  constructor(kube: KubeApi, o: { clock: Clock; expectations: Expectations }) {
+    this.#kube = kube;
+    this.#clock = o.clock;
+    this.#expectations = o.expectations;
+    this.#seen = new SeenObjects(o.clock, (uid, how) => o.expectations.ends(uid, how));
+  }
+
+  get seen(): SeenObjects {
+    return this.#seen;
+  }
+
+  request = async (request: KubeRequest, opts: KubeCallOptions): Promise<KubeResult> => {
+    if (request.verb === 'GET') {
+      const known = this.#known(request);
+      if (known !== undefined) return { ok: true, code: 200, body: known };
+      const result = await this.#kube.request(request, opts);
+      this.#seen.learn(request, result);
+      return result;
+    }
+    const write = writeOf(request);
+    if (write === null) return { ok: false, failure: refusal(request) };
+    return this.#expected(write, request, opts);
+  };
+
+  watch = async (request: Pick<KubeRequest, 'path' | 'query'>, opts: KubeCallOptions): Promise<KubeWatch> => {
+    const opened = await this.#kube.watch(request, opts);
+    return opened.ok ? { ok: true, lines: this.#seen.hearing(request.path, opened.lines) } : opened;
+  };
+
+  /** Ends what it opened by itself. */
+  close = (): void => {
+    this.#ended.abort();
+    this.#kube.close();
+  };
+
+  /** A pod is asked for after a conflict, and its watch has shown it already. */
+  #known({ path }: KubeRequest): KubeObject | undefined {
+    const [, namespace, name] = POD.exec(path) ?? [];
+    return namespace === undefined || name === undefined ? undefined : this.#seen.byName('pods', namespace, name);
+  }
+
+  #expected(write: KubeWrite, request: KubeRequest, opts: KubeCallOptions): Promise<KubeResult> {
+    const body = isRecord(request.body) ? request.body : {};
+    switch (write.kind) {
+      case 'podStatus':
+        return this.#podStatus(write, body, opts);
+      case 'podDeletion': {
+        const { namespace, name } = write;
+        const uid = uidOf(body.preconditions);
+        const look = (): KubeResult | undefined => {
+          const pod = this.#seen.byName('pods', namespace, name);
+          return pod === undefined || (uid !== '' && pod.metadata.uid !== uid) ? { ok: true, code: 200, body: {} } : undefined;
+        };
+        return this.#until({ kind: 'PodDeletion', pod: `${namespace}/${name}`, uid, what: 'removed the pod from the API' }, look, opts);
+      }
+      case 'mirrorPod': {
+        const { namespace } = write;
+        const { name = '', annotations } = isRecord(body.metadata) ? (body.metadata as Partial<KubeObject['metadata']>) : {};
+        const look = (): KubeResult | undefined => {
+          const pod = this.#seen.byName('pods', namespace, name);
+          const isMirror = isRecord(pod?.metadata.annotations) && pod.metadata.annotations[ANNOTATION_MIRROR] !== undefined;
+          return pod !== undefined && isMirror && isRecord(annotations) ? { ok: true, code: 201, body: pod } : undefined;
+        };
+        return this.#until({ kind: 'MirrorPod', pod: `${namespace}/${name}`, uid: '', what: 'made the mirror pod' }, look, opts);
+      }
+      case 'nodeStatus':
+        return this.#nodeStatus(body, opts);
+      case 'lease':
+        return this.#lease(body, opts);
+      case 'csiNode':
+        return this.#csiNode(request, opts);
+      case 'event':
+        // Nobody waits for an event.
+        return Promise.resolve({ ok: true, code: 201, body });
+      case 'token':
+        return Promise.resolve({ ok: true, code: 201, body: this.#token(body) });
+    }
+  }
+
+  #podStatus({ namespace, name }: { namespace: string; name: string }, body: Record<string, unknown>, opts: KubeCallOptions) {
+    const uid = uidOf(body.metadata);
+    const what = `written ${statusWords(body.status)}`;
+    const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true };
+    const now = this.#seen.byName('pods', namespace, name);
+    // A tree that begins completes what it finds; the kubelet, which was there, has nothing more to say.
+    if (now !== undefined && this.#seen.hadEnded(uid)) return Promise.resolve({ ok: true as const, code: 200, body: now });
+    const before = now?.metadata.resourceVersion;
+    const look = (): KubeResult | undefined => {
+      const pod = this.#seen.byName('pods', namespace, name);
+      if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid))
+        return { ok: false, failure: notFound(`pods "${name}" not found`) };
+      if (this.#shows(wanted, missingOf(body.status, pod.status, 'status'))) return { ok: true, code: 200, body: pod };
+      // It tells of containers that this tree has not come to yet.
+      if (isAhead(pod.status, body.status)) this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
+      // The kubelet said something else meanwhile: the tree decides anew.
+      return pod.metadata.resourceVersion === before ? undefined : { ok: false, failure: conflict(name) };
+    };
+    return this.#untilDecidedAnew(wanted, look, { name, opts });
+  }
+
+  /** Whether it is as this tree would have written it, but for what is known to differ. */
+  #shows(wanted: Wanted, missing: readonly string[]): boolean {
+    const unknown = missing.filter((what) => knownDifference(wanted.kind, what) === null);
+    if (unknown.length > 0) this.#expectations.instead(wanted, unknown.slice(0, DIFFERENCES_MAX).join('; '));
+    else for (const what of missing) this.#expectations.known(wanted, what);
+    return unknown.length === 0;
+  }
+
+  #nodeStatus(body: Record<string, unknown>, opts: KubeCallOptions): Promise<KubeResult> {
+    const sinceMs = this.#clock.wallMs();
+    const wanted: Wanted = { kind: 'NodeStatus', pod: '', uid: '', what: 'written the status of the node' };
+    const look = (): KubeResult | undefined => {
+      const [node] = this.#seen.all('nodes');
+      if (node === undefined) return undefined;
+      const missing = missingOf(body.status, node.status, 'status');
+      // The kubelet said how the node is, later than this tree would have.
+      return this.#shows(wanted, missing) || heartbeatMs(node) >= sinceMs ? { ok: true, code: 200, body: node } : undefined;
+    };
+    return this.#until(wanted, look, opts);
+  }
+
+  #lease(body: Record<string, unknown>, opts: KubeCallOptions): Promise<KubeResult> {
+    const name = isRecord(body.metadata) && typeof body.metadata.name === 'string' ? body.metadata.name : '';
+    this.#watchLease(name);
+    this.#renewedBefore ??= renewedMs(this.#seen.byName('leases', LEASES, name) ?? body);
+    const before = this.#renewedBefore;
+    const look = (): KubeResult | undefined => {
+      const lease = this.#seen.byName('leases', LEASES, name);
+      if (lease === undefined || renewedMs(lease) <= before) return undefined;
+      this.#renewedBefore = null;
+      return { ok: true, code: 200, body: lease };
+    };
+    return this.#until({ kind: 'Lease', pod: '', uid: '', what: 'renewed the lease of the node' }, look, opts);
+  }
+
+  /** The tree never watches its own lease. A kubelet may read it and not watch it: then it is asked for while it is waited for. */
+  #watchLease(name: string): void {
+    if (this.#leaseWatched) return;
+    this.#leaseWatched = true;
+    const request = { path: kubePath.leasesIn(LEASES), query: { fieldSelector: `metadata.name=${name}`, allowWatchBookmarks: 'true' } };
+    const { signal } = this.#ended;
+    const opts = { class: 'heartbeat', timeoutMs: WATCH_TIMEOUT_MS, signal } as const;
+    let refusedUntilMs = Number.NEGATIVE_INFINITY;
+    const follow = async (): Promise<void> => {
+      const opened = await this.#kube.watch(request, opts);
+      if (opened.ok) {
+        for await (const _ of this.#seen.hearing(request.path, opened.lines)) if (signal.aborted) return;
+      } else if (isRefusal(opened.failure)) refusedUntilMs = this.#clock.monoMs() + REFUSED_WATCH_AGAIN_MS;
+    };
+    const read = { verb: 'GET' as const, path: kubePath.lease(LEASES, name) };
+    const learn = async (): Promise<void> => this.#seen.learn(read, await this.#kube.request(read, opts));
+    const isRefused = (): boolean => this.#clock.monoMs() < refusedUntilMs;
+    const again = (): void => {
+      if (!signal.aborted) this.#clock.setTimeout(run, isRefused() ? LEASE_READ_MS : WATCH_AGAIN_MS);
+    };
+    // How it ended does not matter: it is opened again.
+    const run = (): void => void (isRefused() ? learn() : follow()).then(again, again);
+    run();
+  }
+
+  async #csiNode(request: KubeRequest, opts: KubeCallOptions): Promise<KubeResult> {
+    const body = isRecord(request.body) ? request.body : {};
+    const name = request.path.split('/')[5] ?? (isRecord(body.metadata) ? String(body.metadata.name ?? '') : '');
+    const wanted: Wanted = { kind: 'CSINode', pod: '', uid: '', what: 'written the drivers of the node' };
+    const look = async (): Promise<KubeResult | undefined> => {
+      const found = await this.#kube.request(
+        { verb: 'GET', path: kubePath.csiNode(name) },
+        { timeoutMs: WATCH_TIMEOUT_MS, signal: opts.signal },
+      );
+      if (!found.ok || !isKubeObject(found.body)) return undefined;
+      return missingOf(body.spec, found.body.spec, 'spec').length === 0 ? found : undefined;
+    };
+    return this.#settled(wanted, opts, () => untilShown(this.#clock, { look, timeoutMs: opts.timeoutMs, signal: opts.signal }));
+  }
+
+  /** Not for long: a tree that has come to know better does not say so before this one is answered. */
+  async #untilDecidedAnew(wanted: Wanted, look: () => KubeResult | undefined, { name, opts }: { name: string; opts: KubeCallOptions }) {
+    const timeoutMs = Math.min(opts.timeoutMs ?? STATUS_WAIT_MS, STATUS_WAIT_MS);
+    const result = await this.#until(wanted, look, { ...opts, timeoutMs });
+    return !result.ok && result.failure.reason === 'Timeout' ? { ok: false as const, failure: conflict(name) } : result;
+  }
+
+  #until(wanted: Wanted, look: () => KubeResult | undefined, opts: KubeCallOptions): Promise<KubeResult> {
+    return this.#settled(wanted, opts, () => this.#seen.until(look, opts));
+  }
+
+  async #settled(wanted: Wanted, opts: KubeCallOptions, wait: () => Promise<WaitEnd<KubeResult>>) {
+    const expectation = this.#expectations.expect(wanted);
+    const end = await wait();
+    if (end.kind === 'shown') {
+      if (end.value.ok) expectation.came();
+      else if (end.value.failure.code === CONFLICT) expectation.unanswered();
+      else expectation.withdrawn();
+      return end.value;
+    }
+    if (end.kind === 'late') expectation.unanswered();
+    else expectation.withdrawn();
+    const message =
+      end.kind === 'late' ? `the kubelet has not ${wanted.what} within ${opts.timeoutMs} ms` : 'the wait for the kubelet was given up';
+    const failure: KubeFailure = { code: 0, reason: end.kind === 'late' ? 'Timeout' : 'Aborted', message, outcome: 'unknown' };
+    return { ok: false as const, failure };
+  }
+
+  #token(body: Record<string, unknown>): unknown {
+    const spec = isRecord(body.spec) ? body.spec : {};
+    const seconds = typeof spec.expirationSeconds === 'number' ? spec.expirationSeconds : 3_600;
+    const expirationTimestamp = new Date(this.#clock.wallMs() + seconds * 1_000).toISOString();
+    return { ...body, status: { token: NO_TOKEN, expirationTimestamp } };
+  }
+}
+
+function uidOf(metadata: unknown): string {
+  return isRecord(metadata) && typeof metadata.uid === 'string' ? metadata.uid : '';
+}
+
+/** Whether a container has an id, and is waited for by the tree. */
+function isAhead(has: unknown, wanted: unknown): boolean {
+  const idsOf = (status: unknown) =>
+    ['initContainerStatuses', 'containerStatuses'].flatMap((field) => {
+      const list: unknown = isRecord(status) ? status[field] : undefined;
+      return Array.isArray(list) ? list.filter(isRecord).map((c) => [c.name, c.containerID ?? ''] as const) : [];
+    });
+  const shown = new Map(idsOf(has));
+  return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
+}
+
+/** Which fields, and the phase where it is among them. */
+function statusWords(status: unknown): string {
+  if (!isRecord(status)) return 'the status of the pod';
+  const phase = typeof status.phase === 'string' ? ` (phase ${status.phase})` : '';
+  return `the status of the pod${phase}`;
+}
+
+function heartbeatMs(node: KubeObject): number {
+  const { conditions } = isRecord(node.status) ? node.status : {};
+  const times = Array.isArray(conditions)
+    ? conditions.map((c: unknown) => (isRecord(c) ? Date.parse(String(c.lastHeartbeatTime)) : 0))
+    : [];
+  return Math.max(0, ...times.filter((t) => t > 0));
+}
+
+function renewedMs(lease: Readonly<Record<string, unknown>>): number {
+  const { renewTime } = isRecord(lease.spec) ? lease.spec : {};
+  return typeof renewTime === 'string' ? Date.parse(renewTime) : 0;
+}
+
+function conflict(name: string): KubeFailure {
+  const message = `pods "${name}": the object has been modified`;
+  return { code: CONFLICT, reason: 'Conflict', message, outcome: 'failed' };
+}
+
+function notFound(message: string): KubeFailure {
+  return { code: 404, reason: 'NotFound', message, outcome: 'failed' };
+}
+
+function refusal({ verb, path }: KubeRequest): KubeFailure {
+  return { code: 403, reason: 'Forbidden', message: `${verb} ${path} is refused: this node is only observed`, outcome: 'failed' };
+}

@@ -1,0 +1,89 @@
+/** Whether an object of the API shows what a patch would have written. Pure. */
+import { compareQuantity, parseQuantity } from '@actorlet/kubelet/machines/kube/quantity.ts';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+
+/** Two programs never write the same second. */
+const TIMES: ReadonlySet<string> = new Set([
+  'lastTransitionTime',
+  'lastProbeTime',
+  'lastHeartbeatTime',
+  'startTime',
+  'startedAt',
+  'finishedAt',
+  'renewTime',
+]);
+/** By which the server merges lists. */
+const MERGE_KEYS = ['type', 'name', 'ip'] as const;
+/** What each program counts for itself. */
+const OWN: ReadonlySet<string> = new Set(['observedGeneration', 'resourceVersion', 'uid']);
+
+/** Where the object says something else: `status.phase is Pending, not Running`. Empty: it shows all of the patch. */
+export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
+  if (wanted === null || wanted === undefined) return has === null || has === undefined ? [] : [`${path} is ${brief(has)}, not absent`];
+  if (Array.isArray(wanted)) return missingOfList(wanted, has, path);
+  const other = [`${path} is ${brief(has)}, not ${brief(wanted)}`];
+  if (!isRecord(wanted)) return sameWords(wanted, has) || sameAmount(path, wanted, has) ? [] : other;
+  if (!isRecord(has)) return Object.keys(wanted).length === 0 ? [] : other;
+  const missing: string[] = [];
+  for (const [key, value] of Object.entries(wanted)) {
+    if (key.startsWith('$') || OWN.has(key)) continue;
+    // A time says that it was then; that it is said at all is what both agree on.
+    if (TIMES.has(key)) continue;
+    missing.push(...missingOf(value, has[key], path === '' ? key : `${path}.${key}`));
+  }
+  if (STATES.test(path)) for (const key of Object.keys(has)) missing.push(...unsaid(wanted, has, { key, path }));
+  return missing;
+}
+
+/** What became of a container is told as a whole: a word too many is another fate. */
+const STATES = /\.(?:state|lastState)(?:\.\w+)?$/;
+function unsaid(
+  wanted: Readonly<Record<string, unknown>>,
+  has: Readonly<Record<string, unknown>>,
+  { key, path }: { key: string; path: string },
+): string[] {
+  if (Object.hasOwn(wanted, key) || TIMES.has(key) || has[key] === null || has[key] === undefined) return [];
+  return [`${path}.${key} is ${brief(has[key])}, not absent`];
+}
+
+function missingOfList(wanted: readonly unknown[], has: unknown, path: string): string[] {
+  const items: readonly unknown[] = Array.isArray(has) ? has : [];
+  const parts = wanted.filter((part) => !(isRecord(part) && part.$patch === 'replace'));
+  const whole = parts.length < wanted.length;
+  if (whole && parts.length !== items.length) return [`${path} has ${items.length} entries, not ${parts.length}: ${brief(parts)}`];
+  const missing: string[] = [];
+  for (const [at, part] of parts.entries()) {
+    const keys = path.endsWith('.volumeMounts') ? (['mountPath'] as const) : MERGE_KEYS;
+    const key = isRecord(part) ? keys.find((k) => typeof part[k] === 'string') : undefined;
+    const named = key === undefined || !isRecord(part) ? `${path}[${at}]` : `${path}[${String(part[key])}]`;
+    const found = key === undefined || !isRecord(part) ? items[at] : items.find((item) => isRecord(item) && item[key] === part[key]);
+    if (isRecord(part) && part.$patch === 'delete') {
+      if (found !== undefined) missing.push(`${named} is there`);
+      continue;
+    }
+    missing.push(...missingOf(part, found, named));
+  }
+  return missing;
+}
+
+/** How long it backs off is in a kubelet's memory alone: one that began later counts from another start. */
+const BACK_OFF = /^back-off \S+ restarting failed /;
+function sameWords(wanted: unknown, has: unknown): boolean {
+  if (wanted === has) return true;
+  if (typeof wanted !== 'string' || typeof has !== 'string' || !BACK_OFF.test(wanted)) return false;
+  return wanted.replace(BACK_OFF, '') === has.replace(BACK_OFF, '');
+}
+
+/** The kubelet writes an amount anew, in the unit that fits: `31250Ki` for 32M. */
+const AMOUNTS = /\.(?:requests|limits|allocatedResources|capacity|allocatable)\./;
+function sameAmount(path: string, wanted: unknown, has: unknown): boolean {
+  if (typeof wanted !== 'string' || typeof has !== 'string' || !AMOUNTS.test(path)) return false;
+  const [a, b] = [parseQuantity(wanted), parseQuantity(has)];
+  return a !== undefined && b !== undefined && compareQuantity(wanted, has) === 0;
+}
+
+const BRIEF_CHARS_MAX = 120;
+function brief(value: unknown): string {
+  const text = value === undefined ? 'absent' : typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > BRIEF_CHARS_MAX ? `${text.slice(0, BRIEF_CHARS_MAX)}…` : text;
+}

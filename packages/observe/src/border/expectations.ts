@@ -1,0 +1,370 @@
+/** What the kubelet is expected to do, until the world shows it; and each act that did not come in time. */
+import type {
+  Disagreement,
+  ExpectedAct,
+  ExpectedKind,
+  ObserverLedger,
+  UnexpectedAct,
+} from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
+import { EXPECTED_KINDS } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
+import type { Clock, Metrics } from '@actorlet/kubelet/ports/ports.ts';
+import { KIND_FACTS, knownDifference } from './kinds.ts';
+
+/** Beyond it the oldest that are settled go first. */
+const DISAGREEMENTS_MAX = 1_000;
+const OPEN_MAX = 20_000;
+const KNOWN_MAX = 5_000;
+/** The tree asks again within this time if it still wants an act that was not answered. */
+const ASKED_AGAIN_MS = 30_000;
+/** A timer that fires so late says that this program was held up, and how much longer it may take until it has caught up. */
+const LATE_MS = 500;
+const LATE_FACTOR = 4;
+/** A machine that is busy all the time lets a bound grow to so many of it, and no further: else nothing would ever be named. */
+const LATE_BOUNDS_MAX = 2;
+/** So many bounds a kubelet has that is at work on acts of the same kind, or on the same pod. */
+const AT_WORK_FACTOR = 6;
+/** With these the kubelet begins something of a pod. */
+const STARTS: ReadonlySet<ExpectedKind> = new Set([
+  'Folder',
+  'Mount',
+  'PullImage',
+  'RunPodSandbox',
+  'CreateContainer',
+  'StartContainer',
+  'UpdateContainerResources',
+]);
+/** Acts of a pod that its status tells of. */
+const RUNTIME_KINDS: ReadonlySet<ExpectedKind> = new Set([
+  'RunPodSandbox',
+  'CreateContainer',
+  'StartContainer',
+  'StopContainer',
+  'StopPodSandbox',
+]);
+/** How often acts are looked at whose bound has passed. */
+const LOOK_EVERY_MS = 2_000;
+
+export interface Wanted {
+  kind: ExpectedKind;
+  pod: string;
+  uid: string;
+  /** The end of `the kubelet has not ...`. */
+  what: string;
+  /** Where the kind's own bound does not fit. */
+  boundMs?: number;
+  /** What changes its words is the same act all the same. */
+  oneAtATime?: boolean;
+  /** False: nobody can tell whether the kubelet is late with it. */
+  isJudged?(): boolean;
+}
+
+/** One wish of the tree. */
+export interface Expectation {
+  /** The world shows it. */
+  came(): void;
+  /** The tree waits for it no longer, and would ask again. */
+  unanswered(): void;
+  /** The tree does not want it any more. */
+  withdrawn(): void;
+}
+
+interface Open extends ExpectedAct {
+  key: string;
+  sinceMonoMs: number;
+  /** Monotonic ms at which the kubelet was last seen at work on its like. */
+  progressMonoMs: number;
+  boundMs: number;
+  /** Without what it grew by. */
+  ownBoundMs: number;
+  waiting: number;
+  /** Monotonic ms since when nobody waits. */
+  idleSinceMs: number;
+  /** What of it the world shows instead; '' = nothing. */
+  instead: string;
+  late: Disagreement | null;
+  isJudged: (() => boolean) | undefined;
+}
+
+export class Expectations {
+  readonly #clock: Clock;
+  readonly #sinceMs: number;
+  readonly #open = new Map<string, Open>();
+  readonly #agreed = new Map<ExpectedKind, number>();
+  readonly #disagreed = new Map<ExpectedKind, number>();
+  readonly #knownCounts = new Map<ExpectedKind, number>();
+  #disagreements: Disagreement[] = [];
+  readonly #known = new Set<string>();
+  readonly #unexpected = new Map<string, Disagreement>();
+  readonly #watchers = new Set<() => void>();
+  #names: ReadonlyMap<string, string> = new Map();
+  #ids = 0;
+  #dropped = 0;
+  #timer: unknown;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#sinceMs = clock.wallMs();
+  }
+
+  expect(wanted: Wanted): Expectation {
+    const key = keyOf(wanted);
+    const open = this.#open.get(key) ?? this.#begin(key, wanted);
+    open.waiting += 1;
+    open.what = wanted.what;
+    if (open.late !== null) open.late.expected = wanted.what;
+    let over = false;
+    const once = (act: () => void) => () => {
+      if (over) return;
+      over = true;
+      open.waiting -= 1;
+      open.idleSinceMs = this.#clock.monoMs();
+      act();
+    };
+    return {
+      came: once(() => this.#came(open)),
+      unanswered: once(() => this.#judgeOne(open)),
+      withdrawn: once(() => {
+        if (open.waiting === 0) this.#end(open);
+      }),
+    };
+  }
+
+  /** What the world shows in the place of what is expected. */
+  instead(wanted: Wanted, instead: string): void {
+    const open = this.#open.get(keyOf(wanted));
+    if (open === undefined) return;
+    if (open.late !== null) open.late.came = instead;
+    // Another difference is another wish: its time begins.
+    else if (open.instead !== '' && open.instead !== instead)
+      [open.sinceMs, open.sinceMonoMs, open.progressMonoMs] = [this.#clock.wallMs(), this.#clock.monoMs(), this.#clock.monoMs()];
+    open.instead = instead;
+  }
+
+  /** A difference on purpose. One for each of a pod's is kept. */
+  known({ kind, pod, uid, what }: Wanted, came: string): void {
+    const key = `${kind} ${pod} ${uid} ${came}`;
+    if (this.#known.has(key)) return;
+    if (this.#known.size >= KNOWN_MAX) this.#known.clear();
+    this.#known.add(key);
+    this.#disagree({ kind, pod, uid, expected: what, came, sort: 'differs', sinceMs: this.#clock.wallMs() });
+  }
+
+  /** It was there before anybody asked for it. */
+  agreed(kind: ExpectedKind): void {
+    this.#agreed.set(kind, (this.#agreed.get(kind) ?? 0) + 1);
+  }
+
+  /** All that nobody expected, as it stands now. */
+  unexpected(acts: readonly UnexpectedAct[]): void {
+    const now = new Map(acts.map((act) => [JSON.stringify(act), act]));
+    for (const [key, disagreement] of this.#unexpected) {
+      if (now.has(key)) continue;
+      this.#settle(disagreement);
+      this.#unexpected.delete(key);
+    }
+    for (const [key, act] of now) {
+      if (this.#unexpected.has(key) || this.#unexpected.size >= DISAGREEMENTS_MAX) continue;
+      this.#unexpected.set(key, this.#disagree({ ...act, sort: 'unexpected', sinceMs: this.#clock.wallMs() }));
+    }
+  }
+
+  /** The pod is to end: nothing of it is begun any more. `gone`: it is in the API no more, and nothing is written of it. */
+  ends(uid: string, { gone }: { gone: boolean }): void {
+    for (const open of [...this.#open.values()])
+      if (open.uid === uid && (STARTS.has(open.kind) || (gone && open.kind === 'PodStatus'))) this.#end(open);
+  }
+
+  /** The kubelet cannot do it now, or this program sees that it is behind: its time begins anew. */
+  excused(isMeant: (act: Pick<ExpectedAct, 'kind' | 'pod' | 'uid'>) => boolean): void {
+    const nowMs = this.#clock.monoMs();
+    for (const open of this.#open.values()) if (isMeant(open)) open.progressMonoMs = nowMs;
+  }
+
+  pods(names: ReadonlyMap<string, string>): void {
+    this.#names = names;
+    for (const d of this.#disagreements) d.pod = this.#named(d);
+  }
+
+  watch(changed: () => void): Disposable {
+    this.#watchers.add(changed);
+    return { [Symbol.dispose]: () => void this.#watchers.delete(changed) };
+  }
+
+  ledger(): ObserverLedger {
+    const counts = EXPECTED_KINDS.map((kind) => ({
+      kind,
+      agreed: this.#agreed.get(kind) ?? 0,
+      disagreed: this.#disagreed.get(kind) ?? 0,
+      known: this.#knownCounts.get(kind) ?? 0,
+    }));
+    return {
+      sinceMs: this.#sinceMs,
+      expected: [...this.#open.values()].map(({ kind, pod, uid, what, sinceMs }) => ({
+        kind,
+        pod: this.#named({ pod, uid }),
+        uid,
+        what,
+        sinceMs,
+      })),
+      disagreements: this.#disagreements.map((d) => ({ ...d })),
+      counts: counts.filter(({ agreed, disagreed, known }) => agreed + disagreed + known > 0),
+      dropped: this.#dropped,
+    };
+  }
+
+  /** Families of `/metrics`. */
+  count(metrics: Metrics): void {
+    const acts = metrics.gauge('actorlet_observer_acts', 'Acts of the kubelet that were judged, since the start.', ['kind', 'verdict']);
+    const standing = metrics.gauge('actorlet_observer_disagreements', 'Disagreements with the kubelet that stand now.', ['known']);
+    const open = metrics.gauge('actorlet_observer_expected_acts', 'Acts that are expected of the kubelet now.');
+    metrics.onCollect(() => {
+      const { counts, disagreements, expected } = this.ledger();
+      for (const { kind, agreed, disagreed, known } of counts) {
+        acts.set(agreed, { kind, verdict: 'agreed' });
+        acts.set(disagreed, { kind, verdict: 'disagreed' });
+        acts.set(known, { kind, verdict: 'known' });
+      }
+      const stand = disagreements.filter((d) => d.settledMs === null);
+      standing.set(stand.filter((d) => d.known !== null).length, { known: 'true' });
+      standing.set(stand.filter((d) => d.known === null).length, { known: 'false' });
+      open.set(expected.length);
+    }, 'observer');
+  }
+
+  dispose(): void {
+    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#open.clear();
+  }
+
+  #named({ pod, uid }: { pod: string; uid: string }): string {
+    return pod === '' ? (this.#names.get(uid) ?? '') : pod;
+  }
+
+  #settle(disagreement: Disagreement): void {
+    disagreement.settledMs ??= this.#clock.wallMs();
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const changed of this.#watchers) changed();
+  }
+
+  #begin(key: string, { kind, pod, uid, what, boundMs, isJudged }: Wanted): Open {
+    const open: Open = {
+      ...{ key, kind, pod, uid, what, isJudged },
+      sinceMs: this.#clock.wallMs(),
+      sinceMonoMs: this.#clock.monoMs(),
+      progressMonoMs: this.#clock.monoMs(),
+      boundMs: boundMs ?? KIND_FACTS[kind].boundMs,
+      ownBoundMs: boundMs ?? KIND_FACTS[kind].boundMs,
+      waiting: 0,
+      idleSinceMs: this.#clock.monoMs(),
+      instead: '',
+      late: null,
+    };
+    if (this.#open.size >= OPEN_MAX) {
+      const [oldest] = this.#open.values();
+      if (oldest !== undefined) this.#open.delete(oldest.key);
+    }
+    this.#open.set(key, open);
+    this.#changed();
+    this.#arm();
+    return open;
+  }
+
+  #came(open: Open): void {
+    if (open.late === null) this.agreed(open.kind);
+    this.#end(open);
+    this.#progressed(open);
+  }
+
+  /**
+   * The kubelet works. It does acts of a kind one after the other, so what stands in line has its time from here on; and a status
+   * follows the acts of its pod. Not for ever.
+   */
+  #progressed({ kind, uid }: Open): void {
+    const nowMs = this.#clock.monoMs();
+    for (const open of this.#open.values())
+      if (open.kind === 'PodStatus' ? open.uid === uid : open.kind === kind) open.progressMonoMs = nowMs;
+  }
+
+  #end(open: Open): void {
+    if (open.late !== null) this.#settle(open.late);
+    if (this.#open.get(open.key) === open) this.#open.delete(open.key);
+    this.#changed();
+  }
+
+  #disagree(of: Omit<Disagreement, 'id' | 'settledMs' | 'rule' | 'known'>): Disagreement {
+    const known = knownDifference(of.kind, of.came);
+    const disagreement: Disagreement = {
+      ...of,
+      pod: this.#named(of),
+      id: ++this.#ids,
+      settledMs: null,
+      rule: KIND_FACTS[of.kind].rule,
+      known,
+    };
+    const counts = known === null ? this.#disagreed : this.#knownCounts;
+    counts.set(of.kind, (counts.get(of.kind) ?? 0) + 1);
+    this.#disagreements.push(disagreement);
+    this.#changed();
+    if (this.#disagreements.length > DISAGREEMENTS_MAX) {
+      const at = this.#disagreements.findIndex((d) => d.settledMs !== null);
+      this.#disagreements.splice(Math.max(at, 0), 1);
+      this.#dropped += 1;
+    }
+    return disagreement;
+  }
+
+  /** While anything is expected. */
+  #arm(): void {
+    if (this.#timer !== undefined || this.#open.size === 0) return;
+    const dueMs = this.#clock.monoMs() + LOOK_EVERY_MS;
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#timer = undefined;
+      // A machine that lets this program wait shows it the world late: that time is nobody's fault.
+      const lateMs = this.#clock.monoMs() - dueMs;
+      if (lateMs > LATE_MS)
+        for (const open of this.#open.values())
+          open.boundMs = Math.min(open.boundMs + lateMs * LATE_FACTOR, LATE_BOUNDS_MAX * open.ownBoundMs);
+      this.#judge();
+      this.#arm();
+    }, LOOK_EVERY_MS);
+  }
+
+  #judge(): void {
+    const nowMs = this.#clock.monoMs();
+    for (const open of [...this.#open.values()]) {
+      if (open.waiting === 0) {
+        if (nowMs - open.idleSinceMs >= ASKED_AGAIN_MS) this.#end(open);
+        continue;
+      }
+      this.#judgeOne(open);
+    }
+  }
+
+  #judgeOne(open: Open): void {
+    const nowMs = this.#clock.monoMs();
+    const isAtWork = nowMs - open.progressMonoMs < open.boundMs && nowMs - open.sinceMonoMs < AT_WORK_FACTOR * open.boundMs;
+    if (open.late !== null || isAtWork || this.#waitsForAct(open) || open.isJudged?.() === false) return;
+    const { kind, pod, uid, what, sinceMs, instead } = open;
+    open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });
+  }
+
+  /** A status that tells of an act which is waited for and not yet late: the act is judged. */
+  #waitsForAct({ kind, uid }: Open): boolean {
+    if (kind !== 'PodStatus') return false;
+    for (const other of this.#open.values())
+      if (other.uid === uid && other.waiting > 0 && other.late === null && isOfRuntime(other)) return true;
+    return false;
+  }
+}
+
+function isOfRuntime({ kind }: Open): boolean {
+  return RUNTIME_KINDS.has(kind);
+}
+
+function keyOf({ kind, uid, pod, what, oneAtATime }: Wanted): string {
+  return oneAtATime === true ? `${kind} ${uid} ${pod}` : `${kind} ${uid} ${pod} ${what}`;
+}

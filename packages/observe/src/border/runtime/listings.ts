@@ -1,0 +1,157 @@
+/** What the runtime lists: learnt from what the tree asks anyway, and asked for only while somebody waits for the kubelet. */
+import { CRI_LABELS, type CriContainer, type PodSandbox, type RuntimeHint } from '@actorlet/kubelet/machines/wire/cri.ts';
+import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
+import type { Clock, Cri } from '@actorlet/kubelet/ports/ports.ts';
+import type { WaitEnd } from '../waiting.ts';
+
+/** Hints come in bursts. */
+const AFTER_HINT_MS = 50;
+/** Without hints, and for what no hint tells. */
+const EVERY_MS = 1_000;
+const LIST_TIMEOUT_MS = 10_000;
+
+type Answer = { [M in CriMethod]: { method: M; req: CriRequest<M>; res: CriResponse<M> } }[CriMethod];
+
+export interface Listing {
+  sandboxes: readonly PodSandbox[];
+  containers: readonly CriContainer[];
+}
+
+interface Waiter {
+  /** True: it was answered. */
+  look(listing: Listing): boolean;
+}
+
+export class RuntimeListings {
+  readonly #cri: Cri;
+  readonly #clock: Clock;
+  readonly #waiters = new Set<Waiter>();
+  readonly #subjects = new Map<string, { pod: string; uid: string; name: string }>();
+  readonly #heard = new Set<(listing: Listing) => void>();
+  #timer: unknown;
+  #dueMs = Number.POSITIVE_INFINITY;
+  #asking = false;
+  #again = false;
+
+  constructor(cri: Cri, clock: Clock) {
+    this.#cri = cri;
+    this.#clock = clock;
+  }
+
+  /** Each listing of the whole runtime that passes by. */
+  onListing(hear: (listing: Listing) => void): void {
+    this.#heard.add(hear);
+  }
+
+  /** Of a container or sandbox. */
+  podOf(id: string): { pod: string; uid: string } {
+    const { pod, uid } = this.#subjects.get(id) ?? { pod: '', uid: '' };
+    return { pod, uid };
+  }
+  /** Of a sandbox or container of this pod that was listed. */
+  hasAny(uid: string): boolean {
+    for (const subject of this.#subjects.values()) if (subject.uid === uid) return true;
+    return false;
+  }
+  nameOf(containerId: string): string {
+    return this.#subjects.get(containerId)?.name ?? '';
+  }
+
+  /** From an answer that the tree was given. */
+  learn(answer: Answer): void {
+    if (answer.method === 'ListContainers') for (const c of answer.res.containers) this.#know(c, c.metadata?.name ?? '');
+    else if (answer.method === 'ListPodSandbox') for (const s of answer.res.items) this.#know(s, '');
+  }
+
+  /** Until a listing shows it; the first look is at once. */
+  until<T>(shown: (listing: Listing) => T | undefined, o: { timeoutMs: number | null; signal: AbortSignal }): Promise<WaitEnd<T>> {
+    return new Promise((resolve, reject) => {
+      const end = (act: () => void): void => {
+        this.#waiters.delete(waiter);
+        if (timer !== undefined) this.#clock.clearTimeout(timer);
+        o.signal.removeEventListener('abort', givenUp);
+        act();
+      };
+      const givenUp = (): void => end(() => resolve({ kind: 'given up' }));
+      const waiter: Waiter = {
+        look: (listing) => {
+          let value: T | undefined;
+          try {
+            value = shown(listing);
+          } catch (error) {
+            end(() => reject(error));
+            return true;
+          }
+          if (value === undefined) return false;
+          end(() => resolve({ kind: 'shown', value }));
+          return true;
+        },
+      };
+      let timer: unknown;
+      if (o.signal.aborted) return resolve({ kind: 'given up' });
+      o.signal.addEventListener('abort', givenUp, { once: true });
+      if (o.timeoutMs !== null) timer = this.#clock.setTimeout(() => end(() => resolve({ kind: 'late' })), o.timeoutMs);
+      this.#waiters.add(waiter);
+      this.#soon(0);
+    });
+  }
+
+  async *hearing(stream: AsyncIterable<RuntimeHint>): AsyncGenerator<RuntimeHint> {
+    for await (const hint of stream) {
+      if (this.#waiters.size > 0) this.#soon(AFTER_HINT_MS);
+      yield hint;
+    }
+  }
+
+  #know({ id, labels }: Pick<CriContainer, 'id' | 'labels'>, name: string): void {
+    const { [CRI_LABELS.podNamespace]: namespace, [CRI_LABELS.podName]: pod, [CRI_LABELS.podUid]: uid } = labels;
+    if (uid === undefined || this.#subjects.has(id)) return;
+    if (this.#subjects.size >= IDS_MAX) this.#subjects.clear();
+    this.#subjects.set(id, { pod: `${namespace ?? ''}/${pod ?? ''}`, uid, name });
+  }
+
+  #soon(ms: number): void {
+    const dueMs = this.#clock.monoMs() + ms;
+    if (this.#asking) {
+      this.#again = true;
+      return;
+    }
+    if (this.#timer !== undefined) {
+      if (dueMs >= this.#dueMs) return;
+      this.#clock.clearTimeout(this.#timer);
+    }
+    this.#dueMs = dueMs;
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#timer = undefined;
+      void this.#ask();
+    }, ms);
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#waiters.size === 0) return;
+    this.#asking = true;
+    this.#again = false;
+    try {
+      const opts = { timeoutMs: LIST_TIMEOUT_MS, signal: new AbortController().signal };
+      const [sandboxes, containers] = await Promise.all([
+        this.#cri.call('ListPodSandbox', {}, opts),
+        this.#cri.call('ListContainers', {}, opts),
+      ]);
+      this.learn({ method: 'ListPodSandbox', req: {}, res: sandboxes });
+      this.learn({ method: 'ListContainers', req: {}, res: containers });
+      this.#tell({ sandboxes: sandboxes.items, containers: containers.containers });
+    } catch {
+      // A runtime that is away shows nothing; whoever waits has a deadline, and the link says that it is away.
+    }
+    this.#asking = false;
+    if (this.#waiters.size > 0) this.#soon(this.#again ? AFTER_HINT_MS : EVERY_MS);
+  }
+
+  #tell(listing: Listing): void {
+    for (const waiter of [...this.#waiters]) waiter.look(listing);
+    for (const hear of this.#heard) hear(listing);
+  }
+}
+
+/** Ids remembered; beyond it everything is forgotten and learnt anew from the next listing. */
+const IDS_MAX = 20_000;

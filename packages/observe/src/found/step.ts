@@ -1,0 +1,174 @@
+/** `actorlet observe`: what it is called with, and the steps that find the kubelet in place of the command line and files of a node. */
+import { closeSync, writeSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { LoadedConfig } from '@actorlet/kubelet/boot/config/load.ts';
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { EXIT, StartError } from '@actorlet/kubelet/boot/errors.ts';
+import { type ParsedFlags, parseFlags } from '@actorlet/kubelet/boot/flags/parse.ts';
+import { type BootContext, need, type Step } from '@actorlet/kubelet/boot/steps/context.ts';
+import { openOwnSync } from '@actorlet/process/src/regularFile.ts';
+import { kubeconfigOf } from './access.ts';
+import { type FindOptions, type FoundKubelet, findKubelet } from './found.ts';
+import { jsonOf, linesOf } from './shown.ts';
+import { watchKubelet } from './watch.ts';
+
+export interface ObserveArguments {
+  /** Flags of the observer itself, as of any node. */
+  own: ParsedFlags;
+  pid: number | null;
+  /** `--observe-dir`: the observer's own folder, the only one that it writes in. */
+  folder: string;
+  hostRoot: string | null;
+  /** `--kubelet-credentials`: read with those of the kubelet also where a pod has a service account. */
+  asKubelet: boolean;
+  /** `--show-kubelet`: say what was found, and end. */
+  show: boolean;
+  json: boolean;
+}
+
+const NUMBER_MAX = 2 ** 22;
+const OWN_FOLDER = '/var/lib/actorlet-observe';
+const FOLDER_MODE = 0o700;
+/** It may hold the credentials of the kubelet. */
+const KUBECONFIG_MODE = 0o600;
+
+const HELP = `actorlet observe runs beside the kubelet of this machine and changes nothing but its own folder (docs/observe.md).
+
+Usage: actorlet observe [flags]
+
+      --show-kubelet         say what was found of the kubelet, and end
+  -o, --output text|json     how it is said
+      --kubelet-pid N        which process is the kubelet, where there is more than one
+      --kubelet-credentials  read with the kubelet's credentials also where the pod has a service account
+      --kubeconfig FILE      read with these credentials
+      --host-root DIR        where the root of the machine is; by default it is found out
+      --observe-dir DIR      its own folder, the only one that it writes in; default ${OWN_FOLDER}
+  -h, --help                 print this text and end
+
+Flags of the daemon that begin with --actorlet-, and --v, hold as well: actorlet --help lists them.
+`;
+
+/** Reads the words behind `observe`. @throws StartError with all that is wrong */
+export function observeArguments(argv: readonly string[], { cwd }: { cwd: string }): ObserveArguments {
+  const wrong: string[] = [];
+  const rest: string[] = [];
+  let [pid, hostRoot]: [number | null, string | null] = [null, null];
+  let [show, json, asKubelet, folder] = [false, false, false, OWN_FOLDER];
+  const words = argv[0] === 'observe' ? argv.slice(1) : argv;
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] ?? '';
+    const [name = '', inline] = /^(--[^=]+)=(.*)$/s.exec(word)?.slice(1) ?? [word];
+    const value = (): string => inline ?? words[++i] ?? '';
+    if (word === '--show-kubelet' || word === '--show-kubelet=true') show = true;
+    else if (word === '--kubelet-credentials' || word === '--kubelet-credentials=true') asKubelet = true;
+    else if (name === '--kubelet-pid') {
+      const given = value();
+      pid = /^[1-9]\d{0,6}$/.test(given) && Number(given) <= NUMBER_MAX ? Number(given) : null;
+      if (pid === null) wrong.push(`--kubelet-pid: ${JSON.stringify(given)} is not the number of a process`);
+    } else if (name === '--host-root') {
+      const given = value();
+      hostRoot = resolve(cwd, given).replace(/\/+$/, '');
+      if (given === '') wrong.push('--host-root: needs a folder');
+    } else if (name === '--observe-dir') {
+      const given = value();
+      folder = resolve(cwd, given);
+      if (given === '') wrong.push('--observe-dir: needs a folder');
+    } else if (name === '-o' || name === '--output') {
+      const given = value();
+      json = given === 'json';
+      if (given !== 'json' && given !== 'text') wrong.push(`-o: ${JSON.stringify(given)} is not a format; use text or json`);
+    } else rest.push(word);
+  }
+  const own = parseFlags(rest, { cwd });
+  wrong.push(...own.errors);
+  if (wrong.length > 0)
+    throw new StartError(
+      'the command line is not valid',
+      wrong.map((what) => ({ where: 'command line', what })),
+    );
+  return { own, pid, folder, hostRoot, asKubelet, show, json };
+}
+
+function optionsOf({ own, pid, hostRoot, asKubelet }: ObserveArguments, ctx: Pick<BootContext, 'env' | 'ending'>): FindOptions {
+  return { pid, hostRoot, asKubelet, own: own.given, env: ctx.env, clock: createClock(), signal: ctx.ending.signal };
+}
+
+/**
+ * The tree reads a kubeconfig, so one is written for it where the credentials are no file of the kubelet as they are. Nothing is renewed:
+ * files of the kubelet stay its own.
+ */
+async function withOwnFolder(found: FoundKubelet, { own, folder }: ObserveArguments): Promise<LoadedConfig> {
+  const { loaded, access } = found;
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  let kubeconfig = access.client?.path ?? '';
+  if (access.client !== null && !access.asFile) {
+    kubeconfig = join(folder, 'kubeconfig');
+    const fd = openOwnSync(kubeconfig, KUBECONFIG_MODE);
+    try {
+      writeSync(fd, kubeconfigOf(access.client));
+    } finally {
+      closeSync(fd);
+    }
+  }
+  const adminSocket = own.given.has('actorlet-admin-socket') ? loaded.flags.adminSocket : join(folder, 'actorlet.sock');
+  return {
+    ...loaded,
+    flags: { ...loaded.flags, kubeconfig, bootstrapKubeconfig: '', adminSocket },
+    config: { ...loaded.config, rotateCertificates: false },
+  };
+}
+
+/** What {@link findTheKubelet} found, for {@link watchTheKubelet}. */
+const foundIn = new WeakMap<BootContext, FoundKubelet>();
+
+/** In place of parseArguments and loadConfiguration. */
+export const findTheKubelet: Step = {
+  name: 'find the kubelet',
+  async run(ctx) {
+    const args = observeArguments(ctx.argv, { cwd: ctx.io.cwd });
+    if (args.own.given.get('help')?.value === true) {
+      ctx.io.stdout.write(HELP);
+      return { exit: EXIT.ok };
+    }
+    const found = await findKubelet(optionsOf(args, ctx));
+    if (args.show) {
+      ctx.io.stdout.write(args.json ? jsonOf(found) : `${linesOf(found).join('\n')}\n`);
+      return { exit: EXIT.ok };
+    }
+    foundIn.set(ctx, found);
+    ctx.state.parsed = { given: new Map([...found.given, ...args.own.given]), errors: [], notices: [] };
+    ctx.state.loaded = { ...(await withOwnFolder(found, args)), errors: [], warnings: [] };
+    ctx.remarks.push(...linesOf(found).map((text) => ({ level: 'info' as const, text })));
+    return undefined;
+  },
+};
+
+/** A kubelet that starts with something else makes the observer begin anew; one that ends or restarts is named. */
+export const watchTheKubelet: Step = {
+  name: 'watch the kubelet',
+  run(ctx) {
+    const log = need(ctx, 'log');
+    const args = observeArguments(ctx.argv, { cwd: ctx.io.cwd });
+    const begun = foundIn.get(ctx);
+    if (begun === undefined) throw new Error('no kubelet was found before it is watched');
+    ctx.cleanup.use(
+      watchKubelet({
+        found: begun,
+        clock: createClock(),
+        find: () => findKubelet(optionsOf(args, ctx)),
+        onChange(change) {
+          if (change.kind === 'unclear') log.warn({ why: change.why }, 'no kubelet is observed now');
+          else if (change.kind === 'ended') log.warn({ pid: change.pid }, 'the kubelet has ended; its next start is waited for');
+          else if (change.kind === 'restarted') log.info({ pid: change.pid }, 'the kubelet was started again, as before');
+          else {
+            log.warn({ pid: change.pid, changed: change.what }, 'the kubelet was started with something else; the observer begins anew');
+            ctx.state.again = true;
+            ctx.ending.abort(new Error('the kubelet was started with something else'));
+          }
+        },
+      }),
+    );
+    return undefined;
+  },
+};

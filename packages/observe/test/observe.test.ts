@@ -1,0 +1,415 @@
+/** A tree beside another kubelet, on the same machine in virtual time: it changes nothing, and comes to the same. */
+
+import { devicesView } from '@actorlet/kubelet/machines/allocation/devices/messages.ts';
+import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import type { CriRequest } from '@actorlet/kubelet/machines/wire/criCalls.ts';
+import { CRI_METHODS } from '@actorlet/kubelet/machines/wire/criMethods.ts';
+import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
+import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
+import { describe, expect, it } from 'vitest';
+import { pod as manifest, ROOT } from '../../../test/integration/virtualNode.ts';
+import { missingOf } from '../src/border/api/shows.ts';
+import { CRI, PORTS, writeOf } from '../src/border/table.ts';
+import { type Beside, type BesideOptions, beside } from './beside.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+
+function create({ h }: Beside, name: string, o: Parameters<typeof manifest>[1] = {}): Pod {
+  const pod = manifest(name, o) as Pod;
+  const made = h.kube.handle({ verb: 'POST', path: PODS, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
+  if (!made.ok) throw new Error(made.failure.message);
+  return made.body as Pod;
+}
+function remove({ h }: Beside, name: string): void {
+  h.kube.handle({ verb: 'DELETE', path: `${PODS}/${name}`, query: { gracePeriodSeconds: '2' } });
+}
+function inApi({ h }: Pick<Beside, 'h'>, name: string): Pod | undefined {
+  const got = h.kube.handle({ verb: 'GET', path: `${PODS}/${name}` });
+  return got.ok ? (got.body as Pod) : undefined;
+}
+async function stopTheKubelet({ h }: Beside): Promise<void> {
+  let stopped = false;
+  void h.node.stop().then(() => {
+    stopped = true;
+  });
+  await h.until('the kubelet has ended', () => stopped);
+}
+type Status = Pod['status'] | undefined;
+const isReady = (status: Status) => status?.conditions?.find((c) => c.type === 'Ready')?.status === 'True';
+/** What both must agree on: all but the times. */
+function told(status: Status): object {
+  const containers = (status?.containerStatuses ?? []).map(({ name, ready, started, restartCount, containerID, state }) => ({
+    ...{ name, ready, started, restartCount, containerID },
+    state: Object.keys(state),
+  }));
+  return { phase: status?.phase, podIP: status?.podIP, ready: isReady(status), containers };
+}
+const unknown = (b: Beside) => b.expectations.ledger().disagreements.filter((d) => d.known === null);
+const disagreedAt = (b: Beside) => unknown(b).map(({ sort, kind, pod }) => `${sort} ${kind} ${pod}`);
+
+describe('beside a kubelet that does what it would do', () => {
+  it('follows pods through starts, crashes, failing probes and deletion, and changes nothing', async () => {
+    await using b = await beside({ manifests: { fixed: manifest('fixed') } });
+    const { h } = b;
+    create(b, 'web');
+    create(b, 'falls', { life: 'run=1s,exit=3' });
+    create(b, 'job', { life: 'run=2s,exit=0', spec: { restartPolicy: 'Never' } });
+    create(b, 'probed', {
+      spec: { containers: [{ name: 'main', image: 'busybox:1', readinessProbe: { tcpSocket: { port: 80 }, periodSeconds: 5 } }] },
+    });
+    h.probes.answer = () => 200;
+    await h.until('Ready in the API', () => ['web', 'probed'].every((name) => isReady(inApi(b, name)?.status)));
+    await h.until('Ready for the observer', () => ['web', 'probed'].every((name) => isReady(b.status(name))));
+    await h.until('three falls', () => (inApi(b, 'falls')?.status.containerStatuses?.[0]?.restartCount ?? 0) >= 3, 300_000);
+    await h.advance(2_000);
+    for (const name of ['web', 'falls', 'job', 'probed', 'fixed-n1'])
+      expect({ name, ...told(b.status(name)) }).toEqual({ name, ...told(inApi(b, name)?.status) });
+    // The kubelet's probes alone reach the pod.
+    const asked = h.probes.asked.length;
+    h.probes.answer = () => 'refused';
+    await h.until('not Ready for the observer', () => !isReady(b.status('probed')));
+    expect(h.probes.asked.length).toBeGreaterThan(asked);
+    for (const name of ['web', 'falls', 'job', 'probed']) remove(b, name);
+    await h.until('gone from the API', () => ['web', 'falls', 'job', 'probed'].every((name) => inApi(b, name) === undefined));
+    await h.until('gone for the observer', () => ['web', 'falls', 'job', 'probed'].every((name) => b.status(name) === undefined));
+    await h.advance(300_000);
+    expect(b.acts).toEqual([]);
+    expect(disagreedAt(b)).toEqual([]);
+    const judged = new Set(
+      b.expectations
+        .ledger()
+        .counts.filter((c) => c.agreed > 0)
+        .map((c) => c.kind),
+    );
+    for (const kind of [
+      'RunPodSandbox',
+      'CreateContainer',
+      'StartContainer',
+      'StopPodSandbox',
+      'PodStatus',
+      'PodDeletion',
+      'Lease',
+    ] as const)
+      expect(judged).toContain(kind);
+  });
+
+  it('knows results of probes again after the actor that reads them was killed', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'probed', {
+      spec: { containers: [{ name: 'main', image: 'busybox:1', readinessProbe: { tcpSocket: { port: 80 }, periodSeconds: 5 } }] },
+    });
+    h.probes.answer = () => 200;
+    await h.until('Ready for the observer', () => isReady(b.status('probed')));
+    expect(b.node.tree.kill('node/services/probes', 'test')).toBe(true);
+    h.probes.answer = () => 'refused';
+    await h.until('not Ready for the observer', () => !isReady(b.status('probed')));
+    h.probes.answer = () => 200;
+    await h.until('Ready again', () => isReady(b.status('probed')));
+    expect(b.acts).toEqual([]);
+  });
+
+  it('reads the lease where it may not watch it, and asks for nothing else at rest', async () => {
+    await using b = await beside({
+      started: async (h) => {
+        const isLeaseWatch = (path: string, query: object | undefined) =>
+          path.includes('/leases') && query !== undefined && 'fieldSelector' in query;
+        h.kube.trouble.verdict = (r) => ({ delayMs: 0, ...(isLeaseWatch(r.path, r.query) ? { refuse: { status: 403 } } : {}) });
+      },
+    });
+    const { h } = b;
+    await h.advance(60_000);
+    const leases = () => b.expectations.ledger().counts.find((c) => c.kind === 'Lease')?.agreed ?? 0;
+    const before = leases();
+    const asked: string[] = [];
+    h.kube.onRequest = (r) => void asked.push(`${r.verb} ${r.path}`);
+    await h.advance(300_000);
+    expect(leases() - before).toBeGreaterThanOrEqual(15);
+    expect(disagreedAt(b)).toEqual([]);
+    const reads = asked.filter((what) => what.startsWith('GET') && what.includes('/leases'));
+    expect(reads.length).toBeGreaterThan(20);
+    expect(reads.length).toBeLessThan(45);
+  });
+
+  it('begins in the middle of things, and takes them as they are', async () => {
+    let begun = false;
+    await using b = await beside({
+      started: async (h) => {
+        const pod = manifest('early') as Pod;
+        h.kube.handle({ verb: 'POST', path: PODS, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
+        await h.until('it runs', () => h.running().length > 0);
+        begun = true;
+      },
+    });
+    expect(begun).toBe(true);
+    await b.h.until('it is Ready for the observer', () => isReady(b.status('early')));
+    await b.h.advance(120_000);
+    expect(told(b.status('early'))).toEqual(told(inApi(b, 'early')?.status));
+    expect(b.acts).toEqual([]);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+});
+
+/** Its static pods have UIDs of another hash, as those of Go's kubelet. */
+const OTHER_UIDS: BesideOptions = {
+  changed: (ports) => ({ ...ports, entropy: { ...ports.entropy, md5Hex: (text) => ports.entropy.md5Hex(`another form of ${text}`) } }),
+};
+
+describe('beside a kubelet that makes other choices', () => {
+  it('has static pods with the UIDs that the kubelet gave them, before and after an edit', async () => {
+    await using b = await beside({ ...OTHER_UIDS, manifests: { early: manifest('early') } });
+    const { h } = b;
+    const same = (name: string) => b.uid(`${name}-n1`) !== undefined && b.uid(`${name}-n1`) === h.record(name)?.pod.metadata.uid;
+    await h.until('the same UID', () => same('early') && isReady(b.status('early-n1')));
+    h.write('late', manifest('late'));
+    await h.until('of a later one, too', () => same('late') && isReady(b.status('late-n1')));
+    const before = h.uid('late');
+    h.write('late', manifest('late', { container: { env: [{ name: 'EDITED', value: 'yes' }] } }));
+    await h.until('the kubelet has taken up the edit', () => h.uid('late') !== before, 60_000);
+    await h.until('and of the edited one', () => same('late') && isReady(b.status('late-n1')), 60_000);
+    h.remove('late');
+    await h.until('it is gone', () => b.status('late-n1') === undefined, 60_000);
+    await h.advance(300_000);
+    expect(b.acts).toEqual([]);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+
+  it('knows addresses of sandboxes that it never saw ready, and the attempt of a container that it never saw run', async () => {
+    await using b = await beside({ changed: (ports) => slow(ports) });
+    const { h } = b;
+    for (const name of ['job', 'two']) create(b, name, { life: 'run=100ms,exit=0', spec: { restartPolicy: 'Never' } });
+    await h.until('they have ended', () => ['job', 'two'].every((name) => inApi(b, name)?.status.phase === 'Succeeded'), 60_000);
+    await h.until('for the observer, too', () => ['job', 'two'].every((name) => b.status(name)?.phase === 'Succeeded'), 60_000);
+    await h.advance(120_000);
+    expect(told(b.status('job'))).toEqual(told(inApi(b, 'job')?.status));
+    expect(disagreedAt(b)).toEqual([]);
+  });
+
+  it('takes pods with devices as the kubelet does, which alone knows its plugins', async () => {
+    await using b = await beside({ devices: true });
+    const { h } = b;
+    const socket = `${ROOT}/device-plugins/gpu.sock`;
+    h.devices.add(socket, { resource: 'example.com/gpu', devices: healthy('a', 'b') });
+    h.devices.register(socket);
+    await h.until('the plugin is known', () => h.tree.registry.read(devicesView)?.value.allocatable['example.com/gpu'] === '2');
+    create(b, 'device', { container: { resources: { limits: { 'example.com/gpu': '1' } } } });
+    await h.until('Ready for both', () => isReady(b.status('device')) && isReady(inApi(b, 'device')?.status));
+    await h.advance(60_000);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+
+  it('adds nothing to what the kubelet said of a pod that had ended before', async () => {
+    await using b = await beside({
+      started: async (h) => {
+        const refused = manifest('refused', { spec: { nodeName: 'n1', os: { name: 'windows' } } });
+        h.kube.handle({ verb: 'POST', path: PODS, body: refused });
+        await h.until('it is refused', () => inApi({ h }, 'refused')?.status.phase === 'Failed');
+        await h.advance(1_000);
+      },
+    });
+    await b.h.until('the observer knows it', () => b.status('refused')?.phase === 'Failed');
+    await b.h.advance(120_000);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+});
+
+/** Each listing of the runtime comes late: short lives are over by then. */
+function slow(ports: Ports): Ports {
+  const { cri } = ports;
+  const call: Ports['cri']['call'] = async (method, req, opts) => {
+    const answer = await cri.call(method, req, opts);
+    if (method.startsWith('List')) await new Promise<void>((resolve) => void ports.clock.setTimeout(resolve, 700));
+    return answer;
+  };
+  return { ...ports, cri: new Proxy(cri, { get: (of, key) => (key === 'call' ? call : boundTo(of, key)) }) };
+}
+function boundTo(of: object, key: PropertyKey): unknown {
+  const value = Reflect.get(of, key, of) as unknown;
+  return typeof value === 'function' ? (value.bind(of) as unknown) : value;
+}
+
+describe('beside a kubelet that does something else', () => {
+  it('names what a kubelet that is dead has not done', async () => {
+    await using b = await beside();
+    await b.h.advance(30_000);
+    await stopTheKubelet(b);
+    create(b, 'web');
+    await b.h.until('the lease is missed', () => disagreedAt(b).includes('missing Lease '), 120_000);
+    await b.h.until('the folder of the pod is missed', () => disagreedAt(b).includes('missing Folder default/web'), 120_000);
+    expect(b.acts).toEqual([]);
+    expect(b.why('web')).toMatch(/Kubelet\n {2}the kubelet has not made the folder of the pod for \d+s/);
+    expect(b.why('node')).toMatch(/the kubelet has not renewed the lease of the node for \d+/);
+    // A pod that is deleted is begun no more.
+    remove(b, 'web');
+    const stands = () => unknown(b).filter((d) => d.settledMs === null && d.kind === 'Folder');
+    await b.h.until('nothing is missed of it', () => stands().length === 0, 10_000);
+  });
+
+  it('names a container that no pod has, until it is gone', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'web');
+    await h.until('Ready for the observer', () => isReady(b.status('web')));
+    await stopTheKubelet(b);
+    const cri = h.runtime.connect();
+    const once = { timeoutMs: null, signal: new AbortController().signal };
+    const [sandbox] = (await cri.call('ListPodSandbox', {}, once)).items;
+    const labels = { ...sandbox?.labels, 'io.kubernetes.container.name': 'miner' };
+    const { containerId } = await cri.call(
+      'CreateContainer',
+      {
+        podSandboxId: sandbox?.id ?? '',
+        config: { metadata: { name: 'miner', attempt: 0 }, image: { image: 'busybox:1' }, labels },
+        sandboxConfig: { metadata: sandbox?.metadata ?? { name: '', uid: '', namespace: '', attempt: 0 } },
+      },
+      once,
+    );
+    await cri.call('StartContainer', { containerId }, once);
+    await h.until('it is named', () => disagreedAt(b).includes('unexpected StartContainer default/web'), 40_000);
+    await h.advance(1_000);
+    expect(b.why('web')).toMatch(/container miner \(\S+\) runs, and this tree knows no container miner in it/);
+    await cri.call('StopContainer', { containerId, timeout: 0 }, once);
+    const stands = () => unknown(b).some((d) => d.sort === 'unexpected' && d.settledMs === null);
+    await h.until('it is settled', () => !stands(), 60_000);
+  });
+
+  it('names a readiness that is not so', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'web');
+    await h.until('Ready for both', () => isReady(b.status('web')) && isReady(inApi(b, 'web')?.status));
+    await stopTheKubelet(b);
+    const conditions = [{ type: 'Ready', status: 'False', reason: 'Wrong' }];
+    h.kube.handle({ verb: 'PATCH', path: `${PODS}/web/status`, patchType: 'strategic', body: { status: { conditions } } });
+    const found = () => unknown(b).find((d) => d.kind === 'PodStatus' && d.pod === 'default/web');
+    await h.until('it is named', () => found() !== undefined, 30_000);
+    expect(found()).toMatchObject({
+      sort: 'differs',
+      rule: 'pod lifecycle 7.5',
+      came: expect.stringContaining('conditions[Ready].status is False, not True'),
+    });
+  });
+
+  it('names a group of a pod that is gone', async () => {
+    await using b = await beside({ cgroups: true });
+    const { h } = b;
+    create(b, 'web');
+    await h.until('Ready for the observer', () => isReady(b.status('web')));
+    await h.advance(30_000);
+    const group = [...h.cgroups.groups.keys()].find((path) => path.includes(b.uid('web') ?? '?'));
+    expect(group).toBeDefined();
+    await stopTheKubelet(b);
+    h.cgroups.take(group ?? '');
+    await h.until('it is named', () => disagreedAt(b).includes('unexpected Cgroup default/web'), 30_000);
+    expect(b.acts).toEqual([]);
+  });
+});
+
+describe('the border', () => {
+  it('refuses functions and ports that nobody has classified', async () => {
+    await using b = await beside({
+      changed: (ports) =>
+        Object.assign(ports, {
+          rocket: { launch: () => 'gone' },
+          host: { ...ports.host, reboot: () => 'down', power: { watts: 7, off: () => 'dark' } },
+        }),
+    });
+    expect('rocket' in b.ports).toBe(false);
+    expect(() => (b.ports.host as unknown as { reboot(): void }).reboot()).toThrow('host.reboot is refused: this node is only observed');
+    const { power } = b.ports.host as unknown as { power: { watts: number; off(): void } };
+    expect(power.watts).toBe(7);
+    expect(() => power.off()).toThrow('host.power.off is refused');
+    await expect(b.ports.net.serveHttp({ host: '127.0.0.1', port: 10250 }, async () => ({ status: 200, body: '' }))).rejects.toThrow(
+      'refused',
+    );
+    expect(() => b.ports.prober.tcpDial({ host: '10.0.0.1', port: 80 }, { signal: new AbortController().signal })).toThrow('refused');
+  });
+
+  it('has no other way around it than its own functions', async () => {
+    await using b = await beside();
+    for (const port of [b.ports.fs, b.ports.cri, b.ports.mounter ?? {}, b.ports.kube ?? {}, b.ports.net])
+      expect(Object.getPrototypeOf(port)).toBe(Object.prototype);
+  });
+
+  it('takes a container that the kubelet has begun for the one that is wanted, whatever attempt its log makes of it', async () => {
+    await using b = await beside();
+    const { h } = b;
+    const { uid } = create(b, 'web').metadata;
+    await h.until('it runs', () => isReady(inApi(b, 'web')?.status));
+    const [sandbox] = h.runtime.dump().sandboxes;
+    const [running] = h.runtime.dump().containers;
+    const config = { metadata: { name: 'main', attempt: 1 }, image: { image: 'busybox:1' }, labels: {}, annotations: {}, logPath: '' };
+    const sandboxConfig = { metadata: { name: 'web', namespace: 'default', uid, attempt: 0 }, labels: {}, annotations: {} };
+    const req = { podSandboxId: sandbox?.id ?? '', config, sandboxConfig } as unknown as CriRequest<'CreateContainer'>;
+    let made = '';
+    void b.ports.cri
+      .call('CreateContainer', req, { timeoutMs: 60_000, signal: new AbortController().signal })
+      .then(({ containerId }) => (made = containerId));
+    await h.until('it is shown', () => made !== '', 10_000);
+    expect(made).toBe(running?.id);
+    expect(b.acts).toEqual([]);
+  });
+
+  it('takes no call of the runtime for a read that changes something', () => {
+    for (const [method, facts] of Object.entries(CRI_METHODS))
+      if (facts.mutating) expect(`${method} ${CRI[method as keyof typeof CRI]}`).not.toBe(`${method} read`);
+  });
+
+  it('knows the writes of a kubelet, and no others', () => {
+    expect(writeOf({ verb: 'PATCH', path: '/api/v1/namespaces/a/pods/b/status' })).toEqual({
+      kind: 'podStatus',
+      namespace: 'a',
+      name: 'b',
+    });
+    for (const path of ['/api/v1/namespaces/a/pods/b', '/api/v1/namespaces/a/secrets/b', '/apis/apps/v1/namespaces/a/deployments/b'])
+      expect(writeOf({ verb: 'PATCH', path })).toBeNull();
+    expect(writeOf({ verb: 'POST', path: '/apis/certificates.k8s.io/v1/certificatesigningrequests' })).toBeNull();
+    expect(writeOf({ verb: 'DELETE', path: '/api/v1/nodes/n1' })).toBeNull();
+  });
+
+  it('leaves out the ports whose sockets and programs are the kubelet’s', () => {
+    const absent = Object.entries(PORTS).flatMap(([name, row]) => (row === 'absent' ? [name] : []));
+    expect(absent).toEqual(['credentialPrograms', 'devicePlugins', 'dra', 'podResources', 'podsApi', 'inhibitor', 'iptables']);
+  });
+});
+
+describe('whether an object shows a patch', () => {
+  const has = {
+    phase: 'Running',
+    podIPs: [{ ip: '10.0.0.1' }],
+    startTime: '2026-01-01T00:00:00Z',
+    conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: '2026-01-01T00:00:07Z' }],
+    containerStatuses: [
+      {
+        name: 'a',
+        ready: true,
+        resources: { limits: { memory: '31250Ki', cpu: '1000m' } },
+        volumeMounts: [
+          { name: 'v', mountPath: '/x' },
+          { name: 'v', mountPath: '/y' },
+        ],
+      },
+    ],
+  };
+  it.each([
+    ['times apart', { startTime: '2026-01-01T00:00:03Z', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: 'x' }] }, []],
+    ['another order of mounts', { containerStatuses: [{ name: 'a', volumeMounts: [{ name: 'v', mountPath: '/y' }] }] }, []],
+    ['another phase', { phase: 'Pending' }, ['phase is Running, not Pending']],
+    ['what is to go', { podIPs: null }, ['podIPs is [{"ip":"10.0.0.1"}], not absent']],
+    ['a condition that is to go', { conditions: [{ type: 'Ready', $patch: 'delete' }] }, ['conditions[Ready] is there']],
+    [
+      'a list as a whole',
+      { podIPs: [{ $patch: 'replace' }, { ip: '10.0.0.1' }, { ip: '::1' }] },
+      ['podIPs has 1 entries, not 2: [{"ip":"10.0.0.1"},{"ip":"::1"}]'],
+    ],
+    ['amounts in another unit', { containerStatuses: [{ name: 'a', resources: { limits: { memory: '32M', cpu: '1' } } }] }, []],
+    [
+      'another amount',
+      { containerStatuses: [{ name: 'a', resources: { limits: { memory: '33M' } } }] },
+      ['containerStatuses[a].resources.limits.memory is 31250Ki, not 33M'],
+    ],
+    ['a container that is not there', { containerStatuses: [{ name: 'b' }] }, ['containerStatuses[b] is absent, not {"name":"b"}']],
+  ])('%s', (_, patch, missing) => {
+    expect(missingOf(patch, has)).toEqual(missing);
+  });
+});
