@@ -109,7 +109,12 @@ export const RULES = [
   },
   { folder: '`inspect`', in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
   // Which program `actorlet` is: the daemon, or the observer. It loads one of them.
-  { folder: '`boot/main.ts`, the program', in: /^boot\/main\.ts$/, may: ['machines/', 'process/', 'observe/', 'boot/'], packages: ANY },
+  {
+    folder: '`boot/main.ts`, the program',
+    in: /^boot\/main\.ts$/,
+    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'observe/', 'boot/'],
+    packages: ANY,
+  },
   {
     folder: '`boot`, the daemon',
     in: /^boot\//,

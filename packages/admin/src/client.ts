@@ -34,7 +34,13 @@ export interface AdminAnswer {
   status: number;
   body: string;
 }
+/** An observer that listens on TCP, and its token. */
+export interface RemoteAddress {
+  server: URL;
+  token: string;
+}
 export interface AdminClient {
+  /** Of a remote one, its address. */
   readonly socketPath: string;
   /** Any HTTP status is an answer. Rejects with {@link CtlError} when there was none. */
   get(path: string, query?: Readonly<Record<string, string>>): Promise<AdminAnswer>;
@@ -53,13 +59,16 @@ const BYTES_MAX = 256 * 1024 * 1024;
  * Aborting the signal (Ctrl-C) ends a question that is on its way, with exit code 130. `node`: of the fleet that listens there; '': the
  * daemon itself.
  */
-export function adminClient(socketPath: string, signal: AbortSignal, node = ''): AdminClient {
+export function adminClient(at: string | RemoteAddress, signal: AbortSignal, node = ''): AdminClient {
+  const socketPath = typeof at === 'string' ? at : at.server.origin;
+  const where = typeof at === 'string' ? { socketPath } : { host: at.server.hostname.replace(/^\[|\]$/g, ''), port: at.server.port };
+  const own = typeof at === 'string' ? { host: 'actorlet' } : { authorization: `Bearer ${at.token}` };
   const below = node === '' ? '' : `/nodes/${encodeURIComponent(node)}`;
   const send: AdminClient['send'] = (method, asked, body) => {
     const path = `${below}${asked}`;
     return new Promise((resolve, reject) => {
-      const headers = { host: 'actorlet', ...(body === undefined ? {} : { 'content-type': body.type }) };
-      const req = request({ socketPath, path, method, timeout: TIMEOUT_MS, headers, signal }, (res) => {
+      const headers = { ...own, ...(body === undefined ? {} : { 'content-type': body.type }) };
+      const req = request({ ...where, path, method, timeout: TIMEOUT_MS, headers, signal }, (res) => {
         const chunks: Buffer[] = [];
         let size = 0;
         res.on('data', (chunk: Buffer) => {
@@ -99,7 +108,12 @@ export function adminClient(socketPath: string, signal: AbortSignal, node = ''):
 /** The daemon's words for a status that is not 200, without the number they begin with. */
 export function refusal(answer: AdminAnswer): CtlError {
   const words = answer.body.trim().replace(/^\d{3}: /, '');
-  const code = answer.status === 404 || answer.status === 400 ? EXIT.no : answer.status === 403 ? EXIT.noPermission : EXIT.failed;
+  const code =
+    answer.status === 404 || answer.status === 400
+      ? EXIT.no
+      : answer.status === 403 || answer.status === 401
+        ? EXIT.noPermission
+        : EXIT.failed;
   return new CtlError(code, words === '' ? `the daemon answered with status ${answer.status}` : words, answer.status);
 }
 
@@ -113,6 +127,8 @@ function explain(socketPath: string, error: NodeJS.ErrnoException): CtlError {
         `no daemon: ${socketPath} does not exist. Is actorlet running? ${socketPath.startsWith('/') ? '' : "'npm start' starts it here. "}--socket or ACTORLET_SOCKET tells where it listens.`,
       );
     case 'ECONNREFUSED':
+      if (socketPath.startsWith('http:'))
+        return new CtlError(EXIT.noDaemon, `nobody answers at ${socketPath}. Is its port forwarded, and does the observer have --listen?`);
       return new CtlError(
         EXIT.noDaemon,
         `no daemon: nobody answers on ${socketPath}. actorlet has ended; its pods keep running until it is started again.`,

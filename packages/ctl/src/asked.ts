@@ -65,6 +65,8 @@ export function isNarrow(asked: Pick<Asked, 'io' | 'format'>): boolean {
 /** Options that every command takes. */
 export interface Common {
   socket?: string | undefined;
+  server?: string | undefined;
+  'token-file'?: string | undefined;
   node?: string | undefined;
   json: boolean;
   output?: string | undefined;

@@ -1,6 +1,7 @@
 /** actorctl's commands: what a person asks a running daemon. Gets its surroundings as an argument, so tests can run it. */
 
 import { adminClient, CtlError, EXIT } from '@actorlet/admin/src/client.ts';
+import { remoteFrom } from '@actorlet/admin/src/remote.ts';
 import { FLEET_SOCKET, HOST_SOCKET, LOCAL_SOCKET, socketPathFrom } from '@actorlet/admin/src/socketPath.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
@@ -32,7 +33,9 @@ export async function runCtl(io: CtlIo): Promise<number> {
       const asked = { format, namespace, chooses, headers: args.headers !== false };
       if (args.recording === undefined) {
         if (args.at !== undefined) throw new CtlError(EXIT.usage, '--at is a moment of a recording: give --recording FILE, too.');
-        code = await command({ io, client: adminClient(socketPathFrom(args.socket, io, args.node), io.signal, args.node), ...asked });
+        const { server, socket, node } = args;
+        const at = remoteFrom({ server, socket, tokenFile: args['token-file'] }, io) ?? socketPathFrom(socket, io, node);
+        code = await command({ io, client: adminClient(at, io.signal, node), ...asked });
         return;
       }
       if (args.selector !== undefined)
@@ -78,6 +81,8 @@ function parserOf(runner: Runner) {
       type: 'string',
       describe: `admin socket; default $ACTORLET_SOCKET, else ./${LOCAL_SOCKET} if it is there, else ${HOST_SOCKET}`,
     })
+    .option('server', { type: 'string', describe: 'an observer at a forwarded port, http://127.0.0.1:10261; default $ACTORLET_SERVER' })
+    .option('token-file', { type: 'string', describe: 'its token; default $ACTORLET_TOKEN_FILE' })
     .option('node', { type: 'string', describe: `node of a fleet; its default socket is ./${FLEET_SOCKET}` })
     .option('recording', { type: 'string', describe: 'ask a recording (--actorlet-record of the daemon) in place of a daemon' })
     .option('at', { type: 'string', describe: 'moment of the recording: a time, or how long before its end; default its end' })

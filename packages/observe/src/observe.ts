@@ -16,6 +16,7 @@ import { traceTheNode } from '@actorlet/kubelet/boot/steps/tracing.ts';
 import type { KubeletConfiguration, NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
+import { serveTheApi } from './api/step.ts';
 import { observedPorts } from './border/border.ts';
 import { findTheKubelet, observeArguments, watchTheKubelet } from './found/step.ts';
 
@@ -89,6 +90,7 @@ const OBSERVE_STEPS: readonly Step[] = [
   traceTheNode,
   run.startTheNode,
   serveInspection,
+  serveTheApi,
   run.notifyReady,
   run.feedSystemd,
   run.giveBackStartPages,

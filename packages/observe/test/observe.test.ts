@@ -243,6 +243,43 @@ describe('beside a kubelet that does something else', () => {
     remove(b, 'web');
     const stands = () => unknown(b).filter((d) => d.settledMs === null && d.kind === 'Folder');
     await b.h.until('nothing is missed of it', () => stands().length === 0, 10_000);
+    // Nor is it asked for again by what the tree had begun.
+    await b.h.advance(120_000);
+    expect(stands()).toEqual([]);
+  });
+
+  it('names what the kubelet says of its node that is not so, until it says otherwise', async () => {
+    await using b = await beside();
+    const { h } = b;
+    await h.advance(30_000);
+    const counted = () => b.expectations.ledger().counts.find(({ kind }) => kind === 'NodeStatus');
+    expect(unknown(b)).toEqual([]);
+    await stopTheKubelet(b);
+    const say = (pods: string, status: string) => {
+      const conditions = [
+        { type: 'MemoryPressure', status, reason: 'KubeletHasSufficientMemory', message: 'kubelet has sufficient memory available' },
+      ];
+      const said = h.kube.handle({
+        ...{ verb: 'PATCH', path: '/api/v1/nodes/n1/status', patchType: 'strategic' },
+        body: { status: { capacity: { pods }, conditions } },
+      });
+      if (!said.ok) throw new Error(said.failure.message);
+      return said.body as { status: { capacity: { pods: string } } };
+    };
+    say('7', 'True');
+    const ofNode = () => unknown(b).filter((d) => d.kind === 'NodeStatus');
+    await h.until('it is named', () => ofNode().length > 0, 120_000);
+    expect(ofNode()).toEqual([
+      expect.objectContaining({
+        ...{ sort: 'differs', expected: 'written the status of the node', settledMs: null },
+        came: expect.stringMatching(
+          /status\.capacity\.pods is 7, not 110.*status\.conditions\[MemoryPressure\]\.status is True, not False/,
+        ),
+      }),
+    ]);
+    say('110', 'False');
+    await h.until('it is settled', () => ofNode().every((d) => d.settledMs !== null), 60_000);
+    expect(counted()).toMatchObject({ disagreed: 1 });
   });
 
   it('names a container that no pod has, until it is gone', async () => {

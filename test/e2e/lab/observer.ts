@@ -29,10 +29,10 @@ export class Observer {
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
   }
 
-  /** `before`: a program that runs it (`strace ...`). */
+  /** `before`: a program that runs it (`strace ...`). It stands behind no other process of a machine that is full of tests, unless `args` say so. */
   async start(args: readonly string[], before: readonly string[] = []): Promise<void> {
     const out = openSync(this.#out, 'a');
-    const [program = '', ...words] = [...before, ...this.#program, 'observe', `--observe-dir=${this.folder}`, ...args];
+    const [program = '', ...words] = [...before, ...this.#program, 'observe', `--observe-dir=${this.folder}`, '--nice=0', ...args];
     const child = spawn(program, words, { stdio: ['ignore', out, out] });
     closeSync(out);
     this.#child = child;

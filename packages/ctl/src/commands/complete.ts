@@ -11,6 +11,8 @@ const WAIT_MS = 1_000;
 /** Options before a command's words that take a value. */
 const VALUED = new Set([
   '--socket',
+  '--server',
+  '--token-file',
   '--recording',
   '--at',
   '-o',

@@ -182,6 +182,15 @@ function addAboutCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: Ru
       },
     )
     .command(
+      'token',
+      'the token of an observer that was started with --listen, for --token-file',
+      (c) => c.example('$0 token > token', 'on the node, or by kubectl exec'),
+      async (args) => {
+        const { readToken } = await import('./token.ts');
+        io.out(`${readToken(socketPathFrom(args.socket, io))}\n`);
+      },
+    )
+    .command(
       'fleet',
       'many nodes on one machine: a command of actorlet',
       (c) => c.example('actorlet fleet --nodes 100 --api embedded', 'a hundred nodes without a cluster; --node NAME asks one of them'),

@@ -14,15 +14,17 @@ import { KIND_FACTS, knownDifference } from './kinds.ts';
 const DISAGREEMENTS_MAX = 1_000;
 const OPEN_MAX = 20_000;
 const KNOWN_MAX = 5_000;
+const ENDING_MAX = 5_000;
 /** The tree asks again within this time if it still wants an act that was not answered. */
 const ASKED_AGAIN_MS = 30_000;
-/** A timer that fires so late says that this program was held up, and how much longer it may take until it has caught up. */
+/** A timer that fires so late says that this program was held up: that time counts for nothing, and it has as long again to catch up. */
 const LATE_MS = 500;
-const LATE_FACTOR = 4;
 /** A machine that is busy all the time lets a bound grow to so many of it, and no further: else nothing would ever be named. */
 const LATE_BOUNDS_MAX = 2;
-/** So many bounds a kubelet has that is at work on acts of the same kind, or on the same pod. */
+/** So many bounds a kubelet has that is at work on acts of the same kind. */
 const AT_WORK_FACTOR = 6;
+/** And so many for the status of a pod on which it is at work: it writes one after each act. */
+const STATUS_AT_WORK_FACTOR = 2;
 /** With these the kubelet begins something of a pod. */
 const STARTS: ReadonlySet<ExpectedKind> = new Set([
   'Folder',
@@ -81,6 +83,8 @@ interface Open extends ExpectedAct {
   idleSinceMs: number;
   /** What of it the world shows instead; '' = nothing. */
   instead: string;
+  /** Monotonic ms since when each field is otherwise. */
+  fields: Map<string, number>;
   late: Disagreement | null;
   isJudged: (() => boolean) | undefined;
 }
@@ -96,6 +100,8 @@ export class Expectations {
   readonly #known = new Set<string>();
   readonly #unexpected = new Map<string, Disagreement>();
   readonly #watchers = new Set<() => void>();
+  /** UIDs of pods that are to end; true: the API has them no more. The tree may ask for something of them for a while. */
+  readonly #ending = new Map<string, boolean>();
   #names: ReadonlyMap<string, string> = new Map();
   #ids = 0;
   #dropped = 0;
@@ -129,14 +135,20 @@ export class Expectations {
     };
   }
 
-  /** What the world shows in the place of what is expected. */
-  instead(wanted: Wanted, instead: string): void {
+  /** What the world shows in the place of what is expected, by the fields that are otherwise where there are such. */
+  instead(wanted: Wanted, instead: string, fields: readonly string[] = [instead]): void {
     const open = this.#open.get(keyOf(wanted));
     if (open === undefined) return;
+    const nowMs = this.#clock.monoMs();
+    open.fields = new Map(fields.map((field) => [field, open.fields.get(field) ?? nowMs]));
+    const sinceMs = Math.min(...open.fields.values());
     if (open.late !== null) open.late.came = instead;
-    // Another difference is another wish: its time begins.
-    else if (open.instead !== '' && open.instead !== instead)
-      [open.sinceMs, open.sinceMonoMs, open.progressMonoMs] = [this.#clock.wallMs(), this.#clock.monoMs(), this.#clock.monoMs()];
+    // Other fields are another wish: its time begins. A field that is otherwise again and again is the same one.
+    else if (open.instead !== '' && sinceMs > open.sinceMonoMs) {
+      open.sinceMs += sinceMs - open.sinceMonoMs;
+      open.sinceMonoMs = sinceMs;
+      open.progressMonoMs = Math.max(open.progressMonoMs, sinceMs);
+    }
     open.instead = instead;
   }
 
@@ -170,8 +182,16 @@ export class Expectations {
 
   /** The pod is to end: nothing of it is begun any more. `gone`: it is in the API no more, and nothing is written of it. */
   ends(uid: string, { gone }: { gone: boolean }): void {
-    for (const open of [...this.#open.values()])
-      if (open.uid === uid && (STARTS.has(open.kind) || (gone && open.kind === 'PodStatus'))) this.#end(open);
+    this.#ending.delete(uid);
+    this.#ending.set(uid, gone);
+    const [oldest = ''] = this.#ending.size > ENDING_MAX ? this.#ending.keys() : [];
+    this.#ending.delete(oldest);
+    for (const open of [...this.#open.values()]) if (open.uid === uid && this.#isPast(open)) this.#end(open);
+  }
+
+  #isPast({ kind, uid }: Pick<ExpectedAct, 'kind' | 'uid'>): boolean {
+    const gone = this.#ending.get(uid);
+    return gone !== undefined && (STARTS.has(kind) || (gone && kind === 'PodStatus'));
   }
 
   /** The kubelet cannot do it now, or this program sees that it is behind: its time begins anew. */
@@ -261,6 +281,7 @@ export class Expectations {
       waiting: 0,
       idleSinceMs: this.#clock.monoMs(),
       instead: '',
+      fields: new Map(),
       late: null,
     };
     if (this.#open.size >= OPEN_MAX) {
@@ -326,8 +347,12 @@ export class Expectations {
       // A machine that lets this program wait shows it the world late: that time is nobody's fault.
       const lateMs = this.#clock.monoMs() - dueMs;
       if (lateMs > LATE_MS)
-        for (const open of this.#open.values())
-          open.boundMs = Math.min(open.boundMs + lateMs * LATE_FACTOR, LATE_BOUNDS_MAX * open.ownBoundMs);
+        for (const open of this.#open.values()) {
+          open.sinceMonoMs += lateMs;
+          for (const [field, sinceMs] of open.fields) open.fields.set(field, sinceMs + lateMs);
+          open.progressMonoMs += lateMs;
+          open.boundMs = Math.min(open.boundMs + lateMs, LATE_BOUNDS_MAX * open.ownBoundMs);
+        }
       this.#judge();
       this.#arm();
     }, LOOK_EVERY_MS);
@@ -346,8 +371,9 @@ export class Expectations {
 
   #judgeOne(open: Open): void {
     const nowMs = this.#clock.monoMs();
-    const isAtWork = nowMs - open.progressMonoMs < open.boundMs && nowMs - open.sinceMonoMs < AT_WORK_FACTOR * open.boundMs;
-    if (open.late !== null || isAtWork || this.#waitsForAct(open) || open.isJudged?.() === false) return;
+    const factor = open.kind === 'PodStatus' ? STATUS_AT_WORK_FACTOR : AT_WORK_FACTOR;
+    const isAtWork = nowMs - open.progressMonoMs < open.boundMs && nowMs - open.sinceMonoMs < factor * open.boundMs;
+    if (open.late !== null || isAtWork || this.#isPast(open) || this.#waitsForAct(open) || open.isJudged?.() === false) return;
     const { kind, pod, uid, what, sinceMs, instead } = open;
     open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });
   }

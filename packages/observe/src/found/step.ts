@@ -8,6 +8,7 @@ import { EXIT, StartError } from '@actorlet/kubelet/boot/errors.ts';
 import { type ParsedFlags, parseFlags } from '@actorlet/kubelet/boot/flags/parse.ts';
 import { type BootContext, need, type Step } from '@actorlet/kubelet/boot/steps/context.ts';
 import { openOwnSync } from '@actorlet/process/src/regularFile.ts';
+import { NICE_DEFAULT, NICE_MAX, setNice } from '../priority.ts';
 import { kubeconfigOf } from './access.ts';
 import { type FindOptions, type FoundKubelet, findKubelet } from './found.ts';
 import { jsonOf, linesOf } from './shown.ts';
@@ -25,10 +26,18 @@ export interface ObserveArguments {
   /** `--show-kubelet`: say what was found, and end. */
   show: boolean;
   json: boolean;
+  /** `--listen`: null = nobody asks over TCP. */
+  listen: { host: string; port: number } | null;
+  /** `--token-file`; '' = the observer makes a token. */
+  tokenFile: string;
+  /** `--nice`. */
+  nice: number;
 }
 
 const NUMBER_MAX = 2 ** 22;
+const PORT_MAX = 65_535;
 const OWN_FOLDER = '/var/lib/actorlet-observe';
+const LISTEN_DEFAULT = '127.0.0.1:10261';
 const FOLDER_MODE = 0o700;
 /** It may hold the credentials of the kubelet. */
 const KUBECONFIG_MODE = 0o600;
@@ -43,6 +52,9 @@ Usage: actorlet observe [flags]
       --kubelet-credentials  read with the kubelet's credentials also where the pod has a service account
       --kubeconfig FILE      read with these credentials
       --host-root DIR        where the root of the machine is; by default it is found out
+      --listen HOST:PORT     answer actorctl there, too, on the loopback and with a token; alone: ${LISTEN_DEFAULT}
+      --token-file FILE      that token; by default one is made at each start, which 'actorctl token' prints
+      --nice N               how far it stands behind other processes, 0 to ${NICE_MAX}; default ${NICE_DEFAULT}
       --observe-dir DIR      its own folder, the only one that it writes in; default ${OWN_FOLDER}
   -h, --help                 print this text and end
 
@@ -55,6 +67,7 @@ export function observeArguments(argv: readonly string[], { cwd }: { cwd: string
   const rest: string[] = [];
   let [pid, hostRoot]: [number | null, string | null] = [null, null];
   let [show, json, asKubelet, folder] = [false, false, false, OWN_FOLDER];
+  let [listen, tokenFile, nice]: [ObserveArguments['listen'], string, number] = [null, '', NICE_DEFAULT];
   const words = argv[0] === 'observe' ? argv.slice(1) : argv;
   for (let i = 0; i < words.length; i++) {
     const word = words[i] ?? '';
@@ -70,6 +83,18 @@ export function observeArguments(argv: readonly string[], { cwd }: { cwd: string
       const given = value();
       hostRoot = resolve(cwd, given).replace(/\/+$/, '');
       if (given === '') wrong.push('--host-root: needs a folder');
+    } else if (word === '--listen' || name === '--listen') {
+      const given = inline ?? LISTEN_DEFAULT;
+      listen = loopbackOf(given);
+      if (listen === null) wrong.push(`--listen: ${JSON.stringify(given)} is no port of the loopback; say it as ${LISTEN_DEFAULT}`);
+    } else if (name === '--token-file') {
+      const given = value();
+      tokenFile = resolve(cwd, given);
+      if (given === '') wrong.push('--token-file: needs a file');
+    } else if (name === '--nice') {
+      const given = value();
+      nice = /^\d{1,2}$/.test(given) ? Number(given) : Number.NaN;
+      if (!(nice <= NICE_MAX)) wrong.push(`--nice: ${JSON.stringify(given)} is no number from 0 to ${NICE_MAX}`);
     } else if (name === '--observe-dir') {
       const given = value();
       folder = resolve(cwd, given);
@@ -87,7 +112,14 @@ export function observeArguments(argv: readonly string[], { cwd }: { cwd: string
       'the command line is not valid',
       wrong.map((what) => ({ where: 'command line', what })),
     );
-  return { own, pid, folder, hostRoot, asKubelet, show, json };
+  return { own, pid, folder, hostRoot, asKubelet, show, json, listen, tokenFile, nice };
+}
+
+/** Null: it is no port of the loopback. A name is none: what it stands for is in a file of the node. */
+function loopbackOf(text: string): ObserveArguments['listen'] {
+  const [, six, four, digits = ''] = /^(?:\[(::1)\]|(127(?:\.\d{1,3}){3})):(\d{1,5})$/.exec(text) ?? [];
+  const host = six ?? four;
+  return host === undefined || Number(digits) > PORT_MAX ? null : { host, port: Number(digits) };
 }
 
 function optionsOf({ own, pid, hostRoot, asKubelet }: ObserveArguments, ctx: Pick<BootContext, 'env' | 'ending'>): FindOptions {
@@ -136,6 +168,7 @@ export const findTheKubelet: Step = {
       ctx.io.stdout.write(args.json ? jsonOf(found) : `${linesOf(found).join('\n')}\n`);
       return { exit: EXIT.ok };
     }
+    setNice(args.nice);
     foundIn.set(ctx, found);
     ctx.state.parsed = { given: new Map([...found.given, ...args.own.given]), errors: [], notices: [] };
     ctx.state.loaded = { ...(await withOwnFolder(found, args)), errors: [], warnings: [] };

@@ -69,8 +69,8 @@ export const BUGS: readonly Bug[] = [
   {
     id: 'no sandbox is ready',
     file: `${STATUS}/generate.ts`,
-    find: 'sandboxReady: !checkSandbox(pod, input.status).changed,',
-    replace: 'sandboxReady: false,',
+    find: 'const sandboxReady = !checkSandbox(pod, input.status).changed;',
+    replace: 'const sandboxReady = checkSandbox(pod, input.status).changed && false;',
     named: /^differs PodStatus default\/\w+ .*PodReadyToStartContainers\]\.status is True, not False/,
   },
   {

@@ -206,4 +206,18 @@ export const LIES: readonly Lie[] = [
     end: async ({ cluster }) => void (await cluster.kubectl('delete', 'pod', 'unmounted', '--force', '--grace-period=0')),
     named: /^missing Mount default\/unmounted mounted volume disk/,
   },
+  {
+    id: 'a pod that is never removed from the API',
+    prepare: victim('stuck'),
+    async begin({ cluster, proxy }) {
+      proxy.fault = ({ path, method }) =>
+        path.endsWith('/pods/stuck') && method === 'DELETE' ? { kind: 'refused', code: 503, reason: 'ServiceUnavailable' } : undefined;
+      await cluster.kubectl('delete', 'pod', 'stuck', '--wait=false', '--grace-period=1');
+    },
+    async end({ cluster, proxy }) {
+      proxy.fault = () => undefined;
+      await cluster.kubectl('delete', 'pod', 'stuck', '--force', '--grace-period=0', '--ignore-not-found');
+    },
+    named: /^missing PodDeletion default\/stuck /,
+  },
 ];

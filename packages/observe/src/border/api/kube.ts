@@ -16,6 +16,7 @@ import type { Expectations, Wanted } from '../expectations.ts';
 import { knownDifference } from '../kinds.ts';
 import { type KubeWrite, writeOf } from '../table.ts';
 import { untilShown, type WaitEnd } from '../waiting.ts';
+import { NODE_WAIT_MS, nodeWish } from './nodeStatus.ts';
 import { SeenObjects } from './seenObjects.ts';
 import { missingOf } from './shows.ts';
 
@@ -148,22 +149,30 @@ export class KubeBorder {
   /** Whether it is as this tree would have written it, but for what is known to differ. */
   #shows(wanted: Wanted, missing: readonly string[]): boolean {
     const unknown = missing.filter((what) => knownDifference(wanted.kind, what) === null);
-    if (unknown.length > 0) this.#expectations.instead(wanted, unknown.slice(0, DIFFERENCES_MAX).join('; '));
+    const shown = unknown.slice(0, DIFFERENCES_MAX);
+    if (shown.length > 0) this.#expectations.instead(wanted, shown.join('; '), shown.map(fieldOf));
     else for (const what of missing) this.#expectations.known(wanted, what);
     return unknown.length === 0;
   }
 
-  #nodeStatus(body: Record<string, unknown>, opts: KubeCallOptions): Promise<KubeResult> {
-    const sinceMs = this.#clock.wallMs();
-    const wanted: Wanted = { kind: 'NodeStatus', pod: '', uid: '', what: 'written the status of the node' };
-    const look = (): KubeResult | undefined => {
-      const [node] = this.#seen.all('nodes');
-      if (node === undefined) return undefined;
-      const missing = missingOf(body.status, node.status, 'status');
-      // The kubelet said how the node is, later than this tree would have.
-      return this.#shows(wanted, missing) || heartbeatMs(node) >= sinceMs ? { ok: true, code: 200, body: node } : undefined;
+  /** The tree is answered in time whatever is missing: the object is then as the kubelet has it. */
+  async #nodeStatus(body: Record<string, unknown>, opts: KubeCallOptions): Promise<KubeResult> {
+    const nodeNow = (): KubeObject | undefined => this.#seen.all('nodes')[Symbol.iterator]().next().value;
+    const wish = nodeWish(body, nodeNow());
+    const expectation = this.#expectations.expect(wish);
+    const look = (): 'came' | 'known' | undefined => {
+      const node = nodeNow();
+      const missing = node === undefined ? ['the node'] : wish.missing(node, this.#clock.wallMs());
+      if (!this.#shows(wish, missing)) return undefined;
+      return missing.length === 0 ? 'came' : 'known';
     };
-    return this.#until(wanted, look, opts);
+    const end = await this.#seen.until(look, { ...opts, timeoutMs: Math.min(opts.timeoutMs ?? NODE_WAIT_MS, NODE_WAIT_MS) });
+    if (end.kind === 'late') expectation.unanswered();
+    else if (end.kind === 'shown' && end.value === 'came') expectation.came();
+    else expectation.withdrawn();
+    const node = nodeNow();
+    if (node !== undefined && end.kind !== 'given up') return { ok: true, code: 200, body: node };
+    return { ok: false, failure: { code: 0, reason: 'Aborted', message: 'the wait for the kubelet was given up', outcome: 'unknown' } };
   }
 
   #lease(body: Record<string, unknown>, opts: KubeCallOptions): Promise<KubeResult> {
@@ -256,6 +265,11 @@ export class KubeBorder {
   }
 }
 
+/** Of a difference, without its values. */
+function fieldOf(difference: string): string {
+  return difference.split(' ', 1)[0] ?? '';
+}
+
 function uidOf(metadata: unknown): string {
   return isRecord(metadata) && typeof metadata.uid === 'string' ? metadata.uid : '';
 }
@@ -276,14 +290,6 @@ function statusWords(status: unknown): string {
   if (!isRecord(status)) return 'the status of the pod';
   const phase = typeof status.phase === 'string' ? ` (phase ${status.phase})` : '';
   return `the status of the pod${phase}`;
-}
-
-function heartbeatMs(node: KubeObject): number {
-  const { conditions } = isRecord(node.status) ? node.status : {};
-  const times = Array.isArray(conditions)
-    ? conditions.map((c: unknown) => (isRecord(c) ? Date.parse(String(c.lastHeartbeatTime)) : 0))
-    : [];
-  return Math.max(0, ...times.filter((t) => t > 0));
 }
 
 function renewedMs(lease: Readonly<Record<string, unknown>>): number {

@@ -1,0 +1,31 @@
+/** How the observer shares the processor with the kubelet. */
+import { readdirSync, readlinkSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
+
+/** Work of the kubelet, the runtime and the pods goes first. */
+export const NICE_DEFAULT: number = constants.priority.PRIORITY_LOW;
+export const NICE_MAX: number = constants.priority.PRIORITY_LOW;
+
+/**
+ * Linux keeps a priority for each thread, and a thread begins with that of the one that made it. Those that are there already are
+ * looked up. A /proc of other process numbers is not asked: they would be those of other processes.
+ */
+export function setNice(nice: number): void {
+  const isOwn = linkOf('/proc/self') === String(process.pid);
+  for (const thread of isOwn ? readdirSync('/proc/self/task') : ['0']) {
+    try {
+      setPriority(Number(thread), nice);
+    } catch (error) {
+      // It ended meanwhile.
+      if ((error as { info?: { code?: string } }).info?.code !== 'ESRCH') throw error;
+    }
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
+}
