@@ -1,178 +1,129 @@
 /**
  * Specs of Kubernetes' own end-to-end tests on one node, of this daemon and of the reference kubelet, and a table of where they differ
- * (root; what bench/cluster.ts needs; `e2e.test`, `ginkgo`, `agnhost` and a kubelet of one release in KUBEBUILDER_ASSETS). Images are made
- * on the spot, of busybox and agnhost: a spec that asks for another one cannot run, and is counted apart.
- * `npm run conformance`. Options: --agents=ours,reference --focus=REGEXP --skip=REGEXP --nodes=4 (specs at a time) --out=FILE.
+ * (root; what bench/cluster.ts needs; `e2e.test`, `ginkgo`, `agnhost` and a kubelet of one release in KUBEBUILDER_ASSETS). A run is a slice:
+ * it ends in time, keeps what it has, and the next one goes on. `npm run conformance`. Options:
+ * --groups="node conformance,..." --agents=actorlet,kubelet --minutes=7 --specs=60 (of a slice) --nodes=6 (specs at a time)
+ * --focus=REGEXP (these run again, and what was known of them is replaced) --keep=DIR --out=FILE --run=no (the table alone)
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../test/e2e/daemon.ts';
-import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
-import { createReferenceKubelet, type ReferenceKubelet, whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
-import { type Containerd, startContainerd } from '../test/e2e/lab/containerd.ts';
-import { busyboxFiles, dockerArchive } from '../test/e2e/lab/images.ts';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildDaemon } from '../test/e2e/daemon.ts';
+import { whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
+import { inOrder } from './conformance/groups.ts';
+import { AGENTS, type Agent, SpecNode } from './conformance/node.ts';
+import { markdownOf, merged, type SpecOutcomes, tableOf, toRun } from './conformance/outcomes.ts';
+import { ownFolder, runInside } from './conformance/ownNamespaces.ts';
+import { SpecPrograms } from './conformance/programs.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
-import { numberOption, option, report, say, until } from './lib/report.ts';
-import { type Outcome, type SpecOutcomes, specsOf, tableOf } from './lib/specs.ts';
+import { numberOption, option, projectRoot, report, say } from './lib/report.ts';
 
-/** The specs that a node must pass to be called conformant. */
-const FOCUS = '\\[NodeConformance\\]';
-/** They change the machine for everybody, wait for what one node has not, or take longer than all others together. */
-const SKIP = '\\[Serial\\]|\\[Disruptive\\]|\\[Slow\\]|\\[Flaky\\]|\\[Feature:';
-const READY = { timeoutMs: 120_000, everyMs: 200 };
-const REGISTRY = 'actorlet.test/e2e';
-/** Images of the specs that busybox and agnhost can stand for, by the keys of KUBE_TEST_REPO_LIST. */
-const REGISTRIES = ['promoterE2eRegistry', 'gcRegistry', 'dockerLibraryRegistry', 'buildImageRegistry', 'e2eRegistry'];
+const agents = (option('agents') ?? AGENTS.join(',')).split(',') as Agent[];
+const groups = (option('groups') ?? '').split(',').filter(Boolean);
+const minutes = numberOption('minutes', 7);
+const most = numberOption('specs', 60);
+const processes = numberOption('nodes', 6);
+const focus = option('focus');
+/** Of a slice: start, ends of agents, clean-up. */
+const AROUND_S = 60;
 
-const agents = (option('agents') ?? 'ours,reference').split(',');
-const focus = option('focus') ?? FOCUS;
-const skip = option('skip') ?? SKIP;
-const nodes = numberOption('nodes', 4);
+const unknown = agents.find((name) => !AGENTS.includes(name));
+if (unknown !== undefined) throw new Error(`--agents: no agent ${unknown}: ${AGENTS.join(', ')}`);
 
-function asset(name: string): string {
-  const dirs = (process.env.KUBEBUILDER_ASSETS ?? '').split(delimiter).filter(Boolean);
-  const found = dirs.map((dir) => join(dir, name)).find(existsSync);
-  if (found === undefined) throw new Error(`${name} is not in KUBEBUILDER_ASSETS: build it of the release under test, beside its kubelet`);
-  return found;
+const dir = ownFolder();
+if (dir === undefined) {
+  await buildDaemon();
+  process.exitCode = await runInside();
+} else await slice(dir);
+
+type Kept = Record<Agent, SpecOutcomes>;
+
+async function slice(dir: string): Promise<void> {
+  const programs = new SpecPrograms(dir);
+  const version = await programs.version();
+  const names = await programs.names();
+  const specs = inOrder(names, groups);
+  const store = keptAt(join(option('keep') ?? join(projectRoot, '.cache/conformance'), version));
+  const kept = store.read();
+  const isWanted = option('run') !== 'no';
+  const chosen = chosenOf(focus === undefined ? specs : specs.filter((name) => new RegExp(focus).test(name)), kept);
+  if (isWanted && agents.some((agent) => chosen[agent].first.length + chosen[agent].alone.length > 0)) {
+    if (agents.includes('kubelet')) {
+      const why = whyNoReferenceKubelet();
+      if (why !== undefined) throw new Error(why);
+    }
+    const node = await SpecNode.start({ images: await programs.images(), dir });
+    const cleanUp = cleanUpOnce(() => node.stop());
+    try {
+      for (const agent of agents) await runOn(agent, { node, programs, chosen: chosen[agent], store, dir });
+    } finally {
+      await cleanUp();
+    }
+  }
+  const table = tableOf(specs, store.read());
+  say(markdownOf(table.rows, AGENTS));
+  await report('conformance', { release: version, ...table });
 }
-const [tests, ginkgo, agnhost] = [asset('e2e.test'), asset('ginkgo'), asset('agnhost')];
-const why = agents.includes('reference') ? whyNoReferenceKubelet() : undefined;
-if (why !== undefined) throw new Error(why);
 
-/** `agnhost:2.59`: as the specs name them. */
-async function imagesWanted(): Promise<string[]> {
-  const { out } = await ran(tests, ['--list-images']);
-  return out.split('\n').filter((line) => line.startsWith(`${REGISTRY}/`));
+/** What each agent runs in this slice. */
+function chosenOf(specs: readonly string[], kept: Kept): Record<Agent, { first: string[]; alone: string[] }> {
+  return Object.fromEntries(
+    AGENTS.map((agent) => {
+      const { first, alone } = toRun(specs, focus === undefined ? kept[agent] : {});
+      return [agent, { first: first.slice(0, most), alone: first.length === 0 ? alone.slice(0, most) : [] }];
+    }),
+  ) as Record<Agent, { first: string[]; alone: string[] }>;
 }
 
-function ran(program: string, args: readonly string[]): Promise<{ code: number | null; out: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, {
-      env: { ...process.env, KUBE_TEST_REPO_LIST: repositories },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let out = '';
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        out += text;
-      });
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, out }));
+async function runOn(
+  agent: Agent,
+  o: { node: SpecNode; programs: SpecPrograms; chosen: { first: string[]; alone: string[] }; store: Store; dir: string },
+): Promise<void> {
+  const isAlone = o.chosen.first.length === 0;
+  const names = isAlone ? o.chosen.alone : o.chosen.first;
+  if (names.length === 0) return;
+  const { node, programs, store } = o;
+  say(`${agent}: ${names.length} specs${isAlone ? ', one at a time' : ''}`);
+  await node.on(agent);
+  const seconds = Math.max(60, Math.round((minutes * 60 - AROUND_S) / agents.length));
+  const ran = await programs.run(names, {
+    ...{ agent, seconds, processes: isAlone ? 1 : processes, kubeconfig: node.kubeconfig, missing: node.missing },
   });
+  store.add(agent, ran, { replace: focus !== undefined });
+  const count = (of: string): number => Object.values(ran).filter(({ result }) => result === of).length;
+  say(`${agent}: ${count('passed')} passed, ${count('failed')} failed, ${count('skipped')} skipped, of ${names.length}`);
+  for (const [name, { result, why }] of Object.entries(ran)) if (result === 'failed') say(`  ${name}: ${why}`);
+  store.log(agent, { report: join(o.dir, `${agent}.xml`), agent: node.log(agent) });
+  await node.off(agent);
 }
 
-/** Those that cannot be made stay away: their specs fail at both, with the name of the image. */
-function importImages(lab: Containerd, wanted: readonly string[]): string[] {
-  const busybox = busyboxFiles();
-  const files = [...busybox, { kind: 'file' as const, path: 'agnhost', data: readFileSync(agnhost), mode: 0o755 }];
-  const stands: readonly [RegExp, Parameters<typeof dockerArchive>[0]][] = [
-    [/\/agnhost:/, { tags: [], layer: files, entrypoint: ['/agnhost'], cmd: ['pause'] }],
-    [
-      /\/(busybox|httpd|nginx|httpd-new|nginx-new):/,
-      { tags: [], layer: busybox, cmd: ['sh', '-c', 'mkdir -p /w && exec httpd -f -p 80 -h /w'] },
-    ],
-    [/\/pause:/, { tags: [], layer: files, entrypoint: ['/agnhost'], cmd: ['pause'] }],
-  ];
-  const made: string[] = [];
-  for (const [pattern, image] of stands) {
-    const tags = wanted.filter((name) => pattern.test(name));
-    if (tags.length === 0) continue;
-    const archive = join(dir, 'image.tar');
-    writeFileSync(archive, dockerArchive({ ...image, tags }));
-    lab.ctr('images', 'import', archive);
-    made.push(...tags);
-  }
-  return wanted.filter((name) => !made.includes(name));
+interface Store {
+  read(): Kept;
+  add(agent: Agent, run: SpecOutcomes, o: { replace: boolean }): void;
+  /** What a person reads who looks for the cause of a failure. */
+  log(agent: Agent, o: { report: string; agent: string }): void;
 }
 
-/** Of a bridge of this benchmark: an API server goes to no node on the loopback. */
-const NODE_IP = '198.18.77.1';
-const BRIDGE = 'actorlet-conf0';
-function ip(...args: string[]): void {
-  execFileSync('ip', args, { stdio: 'pipe' });
-}
-
-const dir = mkdtempSync(join(tmpdir(), 'actorlet-conformance-'));
-const repositories = join(dir, 'repositories.yaml');
-writeFileSync(repositories, REGISTRIES.map((key) => `${key}: ${REGISTRY}\n`).join(''));
-
-async function specsWith(agent: string, plane: ControlPlane, missing: readonly string[]): Promise<SpecOutcomes> {
-  const reports = join(dir, agent);
-  const args = [
-    ...[
-      `--nodes=${nodes}`,
-      `--focus=${focus}`,
-      `--skip=${skip}`,
-      '--no-color',
-      '--timeout=3h',
-      '--keep-going',
-      '--output-interceptor-mode=none',
-    ],
-    ...[`--output-dir=${dir}`, `--junit-report=${agent}.xml`, '--silence-skips', tests, '--'],
-    ...[`--kubeconfig=${plane.adminKubeconfig}`, '--provider=skeleton', '--num-nodes=1', '--minStartupPods=0', `--report-dir=${reports}`],
-    ...['--delete-namespace-on-failure=true', '--node-schedulable-timeout=2m', '--disable-log-dump=true'],
-  ];
-  const { out } = await ran(ginkgo, args);
-  const file = join(dir, `${agent}.xml`);
-  if (!existsSync(file)) throw new Error(`the specs did not run: ${out.slice(-4_000)}`);
-  return specsOf(readFileSync(file, 'utf8'), missing);
-}
-
-await buildDaemon();
-ip('link', 'add', BRIDGE, 'type', 'bridge');
-const lab = await startContainerd();
-let plane: ControlPlane | undefined;
-let daemon: Daemon | undefined;
-let reference: ReferenceKubelet | undefined;
-const cleanUp = cleanUpOnce(async () => {
-  await reference?.end('SIGTERM');
-  await daemon?.dispose();
-  await plane?.stop();
-  const left = await lab.stop();
-  await reference?.dispose();
-  ip('link', 'del', BRIDGE);
-  rmSync(dir, { recursive: true, force: true });
-  return left;
-});
-try {
-  ip('addr', 'add', `${NODE_IP}/32`, 'dev', BRIDGE);
-  ip('link', 'set', BRIDGE, 'up');
-  const missing = importImages(lab, await imagesWanted());
-  say(`images that cannot be made here: ${missing.join(', ')}`);
-  plane = await startControlPlane({ controllerManager: true, scheduler: true });
-  const server = plane;
-  const ofNode = { cgroupRoot: lab.cgroupParent, maxPods: 110, kubeAPIQPS: 50, kubeAPIBurst: 100 };
-  const served = { enableServer: true, address: NODE_IP, authentication: { x509: { clientCAFile: plane.ca.certFile } } };
-  const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--node-ip=${NODE_IP}`];
-  daemon = await createDaemon(lab, { ...ofNode, ...served, port: await freePort() }, args);
-  if (agents.includes('reference')) reference = await createReferenceKubelet({ plane, daemon, port: await freePort() });
-  const outcomes: Record<string, SpecOutcomes> = {};
-  for (const name of agents) {
-    const agent: Daemon | ReferenceKubelet | undefined = name === 'reference' ? reference : daemon;
-    if (agent === undefined) throw new Error(`--agents: no agent ${name}`);
-    say(`${name}: starts`);
-    if (agent === daemon) await daemon.start();
-    else await reference?.start({ nodeIp: NODE_IP, config: { address: NODE_IP, ...ofNode } });
-    await until('the service account', async () => ((await server.hasAccount()) ? true : undefined), READY);
-    await until('the node to be Ready', async () => ((await isReady(server)) ? true : undefined), READY);
-    outcomes[name] = await specsWith(name, server, missing);
-    const count = (of: Outcome['result']): number => [...(outcomes[name]?.values() ?? [])].filter((o) => o.result === of).length;
-    say(`${name}: ${count('passed')} passed, ${count('failed')} failed`);
-    await agent.end('SIGTERM');
-  }
-  const table = tableOf(outcomes);
-  say(table.text);
-  await report('conformance', { focus, skip, missing, ...table.figures });
-} finally {
-  await cleanUp();
-}
-
-async function isReady(server: ControlPlane): Promise<boolean> {
-  const { spec, status } = JSON.parse(await server.kubectl('get', 'node', NODE_NAME, '-o', 'json')) as {
-    spec: { taints?: object[] };
-    status: { conditions: { type: string; status: string }[] };
+/** What slices found, one file per agent. */
+function keptAt(folder: string): Store {
+  mkdirSync(folder, { recursive: true });
+  const fileOf = (agent: Agent): string => join(folder, `${agent}.json`);
+  const read = (): Kept =>
+    Object.fromEntries(
+      AGENTS.map((agent) => [agent, existsSync(fileOf(agent)) ? (JSON.parse(readFileSync(fileOf(agent), 'utf8')) as SpecOutcomes) : {}]),
+    ) as Kept;
+  return {
+    read,
+    add(agent, run, { replace }) {
+      const known = read()[agent];
+      writeFileSync(`${fileOf(agent)}.new`, `${JSON.stringify(replace ? { ...known, ...run } : merged(known, run), null, 1)}\n`);
+      renameSync(`${fileOf(agent)}.new`, fileOf(agent));
+    },
+    log(agent, o) {
+      const at = new Date().toISOString().slice(0, 16).replaceAll(':', '');
+      const logs = join(folder, 'logs');
+      mkdirSync(logs, { recursive: true });
+      copyFileSync(o.report, join(logs, `${at}-${agent}.xml`));
+      writeFileSync(join(logs, `${at}-${agent}.log`), o.agent);
+    },
   };
-  return spec.taints === undefined && status.conditions.some((c) => c.type === 'Ready' && c.status === 'True');
 }

@@ -33,6 +33,8 @@ export interface ImageConfig {
   layer: readonly TarEntry[];
   entrypoint?: string[];
   cmd?: string[];
+  /** That the process runs as. */
+  user?: string;
 }
 
 export function sha256(data: Uint8Array): string {
@@ -49,6 +51,7 @@ function imageParts(image: ImageConfig): { layer: Buffer; config: Buffer } {
         Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
         ...(image.entrypoint ? { Entrypoint: image.entrypoint } : {}),
         ...(image.cmd ? { Cmd: image.cmd } : {}),
+        ...(image.user === undefined ? {} : { User: image.user }),
       },
       rootfs: { type: 'layers', diff_ids: [`sha256:${sha256(layer)}`] },
       history: [{ created: '1970-01-01T00:00:00Z', created_by: 'actorlet test lab' }],

@@ -1,0 +1,156 @@
+/** One node with a control plane and a proxy of services, whose agent is this daemon or the reference kubelet, one after the other. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { createCgroups } from '../../src/boot/dependencies/cgroups/cgroups.ts';
+import { createDaemon, type Daemon, freePort, NODE_NAME } from '../../test/e2e/daemon.ts';
+import { type ControlPlane, startControlPlane } from '../../test/e2e/lab/cluster/controlPlane.ts';
+import { createReferenceKubelet, type ReferenceKubelet } from '../../test/e2e/lab/cluster/referenceKubelet.ts';
+import { type Containerd, startContainerd } from '../../test/e2e/lab/containerd.ts';
+import { until } from '../lib/report.ts';
+import { importImages } from './images.ts';
+import { asset, optionalAsset } from './programs.ts';
+
+export const AGENTS = ['actorlet', 'kubelet'] as const;
+export type Agent = (typeof AGENTS)[number];
+
+/** Of a bridge of this node: an API server goes to no node on the loopback. */
+const NODE_IP = '198.18.77.1';
+const BRIDGE = 'node0';
+const READY = { timeoutMs: 120_000, everyMs: 200 };
+const GONE = { timeoutMs: 60_000, everyMs: 500 };
+
+export class SpecNode {
+  readonly #lab: Containerd;
+  readonly #plane: ControlPlane;
+  readonly #daemon: Daemon;
+  readonly #reference: ReferenceKubelet;
+  readonly #proxy: ChildProcess | undefined;
+  /** Images of the specs that no stand-in is made for. */
+  readonly missing: readonly string[];
+
+  private constructor(o: {
+    lab: Containerd;
+    plane: ControlPlane;
+    daemon: Daemon;
+    reference: ReferenceKubelet;
+    proxy: ChildProcess | undefined;
+    missing: readonly string[];
+  }) {
+    this.#lab = o.lab;
+    this.#plane = o.plane;
+    this.#daemon = o.daemon;
+    this.#reference = o.reference;
+    this.#proxy = o.proxy;
+    this.missing = o.missing;
+  }
+
+  static async start(o: { images: readonly string[]; dir: string }): Promise<SpecNode> {
+    for (const args of [
+      ['link', 'add', BRIDGE, 'type', 'bridge'],
+      ['addr', 'add', `${NODE_IP}/24`, 'dev', BRIDGE],
+      ['link', 'set', BRIDGE, 'up'],
+      // An address that nobody answers at: a name of a registry is not found, and no call waits for the network.
+      ['route', 'add', 'unreachable', 'default'],
+    ])
+      execFileSync('ip', args, { stdio: 'pipe' });
+    const lab = await startContainerd();
+    const missing = importImages(o.images, { agnhost: asset('agnhost'), dir: o.dir, ctr: (...args) => lab.ctr(...args) });
+    const plane = await startControlPlane({
+      ...{ controllerManager: true, scheduler: true },
+      flags: { 'kube-apiserver': ['--bind-address=0.0.0.0', `--advertise-address=${NODE_IP}`, '--endpoint-reconciler-type=lease'] },
+    });
+    const served = { enableServer: true, address: NODE_IP, authentication: { x509: { clientCAFile: plane.ca.certFile } } };
+    const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--node-ip=${NODE_IP}`];
+    const daemon = await createDaemon(lab, { ...configuration(lab), ...served, port: await freePort() }, args);
+    // Plugins of the specs come to the folder that every kubelet has by default.
+    mkdirSync(daemon.rootDir, { recursive: true });
+    execFileSync('mount', ['--bind', daemon.rootDir, '/var/lib/kubelet'], { stdio: 'pipe' });
+    await createCgroups().create(lab.cgroupParent);
+    // The reference kubelet asks for it in this hierarchy too.
+    const named = join('/sys/fs/cgroup/systemd', lab.cgroupParent);
+    if (existsSync('/sys/fs/cgroup/systemd') && !existsSync(named)) mkdirSync(named);
+    const reference = await createReferenceKubelet({ plane, daemon, port: await freePort() });
+    return new SpecNode({ lab, plane, daemon, reference, proxy: startProxy(plane, o.dir), missing });
+  }
+
+  get kubeconfig(): string {
+    return this.#plane.adminKubeconfig;
+  }
+
+  log(agent: Agent): string {
+    return agent === 'kubelet' ? this.#reference.log() : this.#daemon.log();
+  }
+
+  /** Starts an agent, and waits until pods can be made. */
+  async on(agent: Agent): Promise<void> {
+    if (agent === 'actorlet') await this.#daemon.start();
+    else await this.#reference.start({ nodeIp: NODE_IP, config: { address: NODE_IP, ...configuration(this.#lab) } });
+    await until('the service account', async () => ((await this.#plane.hasAccount()) ? true : undefined), READY);
+    await until('the node to be Ready', async () => ((await this.#isReady()) ? true : undefined), READY);
+  }
+
+  /** Ends the agent when what the specs made has gone. */
+  async off(agent: Agent): Promise<void> {
+    const gone = async () => ((await this.#plane.kubectl('get', 'pods', '-A', '-o', 'name')).trim() === '' ? true : undefined);
+    // A spec that was cut off leaves its namespace.
+    await this.#removeNamespaces();
+    await until('pods of the specs to go', gone, GONE).catch((error: unknown) => process.stderr.write(`${agent}: ${String(error)}\n`));
+    await (agent === 'actorlet' ? this.#daemon : this.#reference).end('SIGTERM');
+  }
+
+  /** What could not be removed. */
+  async stop(): Promise<string[]> {
+    await this.#reference.end('SIGTERM');
+    await this.#daemon.dispose();
+    this.#proxy?.kill('SIGTERM');
+    if (this.#proxy?.exitCode === null) await once(this.#proxy, 'exit');
+    await this.#plane.stop();
+    const left = await this.#lab.stop();
+    await this.#reference.dispose();
+    return left;
+  }
+
+  async #removeNamespaces(): Promise<void> {
+    const { items } = JSON.parse(await this.#plane.kubectl('get', 'namespaces', '-o', 'json')) as {
+      items: { metadata: { name: string; labels?: Record<string, string> } }[];
+    };
+    const made = items.filter(({ metadata }) => metadata.labels?.['e2e-framework'] !== undefined).map(({ metadata }) => metadata.name);
+    if (made.length > 0) await this.#plane.kubectl('delete', 'namespace', '--wait=false', ...made);
+  }
+
+  async #isReady(): Promise<boolean> {
+    const { spec, status } = JSON.parse(await this.#plane.kubectl('get', 'node', NODE_NAME, '-o', 'json')) as {
+      spec: { taints?: object[] };
+      status: { conditions: { type: string; status: string }[] };
+    };
+    return spec.taints === undefined && status.conditions.some((c) => c.type === 'Ready' && c.status === 'True');
+  }
+}
+
+/** The same for both agents. */
+function configuration(lab: Containerd): Record<string, unknown> {
+  return {
+    ...{ cgroupsPerQOS: true, cgroupRoot: lab.cgroupParent, podLogsDir: '/var/log/pods' },
+    ...{ maxPods: 110, kubeAPIQPS: 50, kubeAPIBurst: 100 },
+  };
+}
+
+/** Specs reach services where the program is there. */
+function startProxy(plane: ControlPlane, dir: string): ChildProcess | undefined {
+  const program = optionalAsset('kube-proxy');
+  if (program === undefined) return undefined;
+  const log = openSync(join(dir, 'kube-proxy.log'), 'a');
+  const flags = [
+    `--kubeconfig=${plane.adminKubeconfig}`,
+    `--hostname-override=${NODE_NAME}`,
+    '--cluster-cidr=10.128.0.0/9',
+    '--proxy-mode=iptables',
+  ];
+  try {
+    return spawn(program, flags, { stdio: ['ignore', log, log], env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
+  } finally {
+    closeSync(log);
+  }
+}
