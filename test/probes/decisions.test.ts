@@ -116,11 +116,11 @@ describe('the ledger', () => {
     const status = { ...facts({}).status };
     const said = { ...status.containerStatuses?.[0], ready: true, started: true };
     const p = pod({}, { status: { ...status, containerStatuses: [said] as never } });
-    expect(initialResult('readiness', { pod: p, containerId: 'web-1' })).toBe('success');
-    expect(initialResult('startup', { pod: p, containerId: 'web-1' })).toBe('success');
-    expect(initialResult('readiness', { pod: p, containerId: 'web-2' })).toBe('failure');
-    expect(initialResult('startup', { pod: p, containerId: 'web-2' })).toBe('unknown');
-    expect(initialResult('liveness', { pod: p, containerId: 'web-1' })).toBe('success');
+    expect(initialResult('readiness', { said: p.status, containerId: 'web-1' })).toBe('success');
+    expect(initialResult('startup', { said: p.status, containerId: 'web-1' })).toBe('success');
+    expect(initialResult('readiness', { said: p.status, containerId: 'web-2' })).toBe('failure');
+    expect(initialResult('startup', { said: p.status, containerId: 'web-2' })).toBe('unknown');
+    expect(initialResult('liveness', { said: p.status, containerId: 'web-1' })).toBe('success');
   });
 });
 

@@ -49,5 +49,5 @@ export function facts(
       },
     ],
   };
-  return { pod: p, status, terminating };
+  return { pod: p, status, terminating, said: p.status };
 }

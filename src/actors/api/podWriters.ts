@@ -26,6 +26,7 @@ import { ANNOTATION_MIRROR } from '../../machines/pod/names.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { toApiPod } from '../../machines/pods/sources/apiPod.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
+import { probesView } from '../../machines/services/probes/messages.ts';
 import { LazyMoment } from '../../machines/xstate/facts.ts';
 import { type Own, providedForMany } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec, Registry } from '../supervision/types.ts';
@@ -145,6 +146,9 @@ class PodWriterMoment extends LazyMoment implements PodWriterFacts {
   }
   get node(): PodWriterFacts['node'] {
     return this.#registry.read(apiView.node)?.value;
+  }
+  get probes(): PodWriterFacts['probes'] {
+    return this.#registry.read(probesView)?.value;
   }
 }
 

@@ -32,7 +32,7 @@ export function servicesOptions(
   };
   return {
     projections,
-    probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
+    probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods, cluster: o.cluster },
     observes: o.observes,
     iptables: o.iptables && c.makeIPTablesUtilChains,
     plugins: o.plugins && o.cluster ? { rootDir: flags.rootDir } : null,

@@ -1,14 +1,15 @@
 /** What is to be done about one pod's object in the API, from everything known of it: one pure step (pod lifecycle 2.7, 7.5). */
 
 import { isOlder } from '../kube/request.ts';
-import type { Pod, PodStatus } from '../kube/types.ts';
+import type { Pod } from '../kube/types.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR, ANNOTATION_SOURCE, fullName } from '../pod/names.ts';
 import { isMirror, isTerminal } from '../pod/phase.ts';
+import type { ProbeLedger } from '../pod/probes/probes.ts';
 import { isRefused, isWanted, type PodRecord } from '../pods/manager/messages.ts';
 import { mergeStatus } from '../pods/status/manager.ts';
 import type { StatusEntry } from '../pods/status/messages.ts';
 import type { ApiPodsView, NodeView } from './messages.ts';
-import { passing, type Wait } from './passing.ts';
+import { isOvertaken, passing, type Wait, withTimesOf } from './passing.ts';
 import { ownPart, saysNothingNew, statusPatch, withoutUnknown } from './statusPatch.ts';
 
 /** What this writer remembers of its own writes. */
@@ -36,6 +37,8 @@ export interface WriterFacts {
   sourcesReady: boolean;
   api: ApiPodsView | undefined;
   node: NodeView | undefined;
+  /** Last results by container id. Absent: what follows from them is not waited for. */
+  probes?: ProbeLedger | undefined;
   written: Written | null;
   /** Newest object that a write of ours returned. */
   latest: Pod | null;
@@ -144,7 +147,7 @@ function forStatic(f: WriterFacts, record: PodRecord): WriterPlan {
  * Whether the mirror is of this definition. One that another agent made says its hash of the same text, which is the UID
  * that its pod has here since it was taken over.
  */
-function mirrors(mirror: Pod, pod: Pod): boolean {
+export function mirrors(mirror: Pod, pod: Pod): boolean {
   const said = mirror.metadata.annotations?.[ANNOTATION_MIRROR];
   if (said === (pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid)) return true;
   const images = (p: Pod) => JSON.stringify(p.spec.containers.map((c) => [c.name, c.image]));
@@ -168,16 +171,20 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
   // Written, and nobody has changed our part since.
   const stands = ours && written.own === ownPart(target.status);
   if (stands && written.tries >= TRIES_MAX) return null;
-  const next: PodStatus = mergeStatus(target.status, entry.status, {
+  const merged = mergeStatus(target.status, entry.status, {
     couldHaveRunning: !entry.stopped,
     nowWallMs: f.nowWallMs,
     mayBeginAnew: isMirror(target),
   });
+  // The first word on a mirror may be from before the API server was heard: it knew no times.
+  const next = isMirror(target) && written === null ? withTimesOf(target.status, merged) : merged;
   const leftOut = written?.apiUid === target.metadata.uid ? written.leftOut : {};
   const status = withoutUnknown(statusPatch(target.status, next), target.status, leftOut);
   // What the server left out of it is not sent again. The rest is, once: a patch says only what differs from the object as it was
   // known, and an earlier one, late, may have changed that.
   if (status === null || (stands && saysNothingNew(status, written.sent))) return null;
+  if (f.held !== true && f.probes !== undefined && isOvertaken({ pod: f.record?.pod ?? target, target, next, probes: f.probes }))
+    return { kind: 'hold', wait: 'long', why: 'its probes have found more than its status tells' };
   const wait = f.held === true ? null : passing({ target, next, patch: status, finished: entry.finished });
   if (wait !== null) {
     return {

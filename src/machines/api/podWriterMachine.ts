@@ -6,6 +6,7 @@
 import { assign, not } from 'xstate';
 import { isOlder, isRefusal, type KubeFailure } from '../kube/request.ts';
 import type { Pod } from '../kube/types.ts';
+import type { ProbeLedger } from '../pod/probes/probes.ts';
 import type { PodsView } from '../pods/manager/messages.ts';
 import type { StatusEntry } from '../pods/status/messages.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
@@ -47,6 +48,7 @@ export interface PodWriterFacts extends Moment {
   readonly entry: StatusEntry | undefined;
   readonly api: ApiPodsView | undefined;
   readonly node: NodeView | undefined;
+  readonly probes: ProbeLedger | undefined;
 }
 /** What the log tells of a failure: a new one loudly, repeats quietly. */
 export type PodWriterFailure = Pick<PodWriterContext, 'plan' | 'failure' | 'failures'>;
@@ -92,9 +94,9 @@ export interface ActInput {
   plan: WriterPlan;
 }
 
-function known(uid: string, { pods, entry, api, node, wallMs }: PodWriterFacts) {
+function known(uid: string, { pods, entry, api, node, probes, wallMs }: PodWriterFacts) {
   const records = pods?.records;
-  return { record: records?.get(uid), records, sourcesReady: pods?.sourcesReady === true, entry, api, node, nowWallMs: wallMs };
+  return { record: records?.get(uid), records, sourcesReady: pods?.sourcesReady === true, entry, api, node, probes, nowWallMs: wallMs };
 }
 
 function decided(context: PodWriterContext, seen: PodWriterFacts): Partial<PodWriterContext> {

@@ -84,9 +84,7 @@ async function lives(...except: string[]): Promise<object> {
       if (p === null) return [p, null];
       // The kubelet of 1.36 no longer tells the address of a pod that ended before it was started.
       const own = p.spec.hostNetwork === true || p.status.phase === 'Succeeded' ? { ip: '' } : {};
-      // A static pod has no status of its own that outlives its node agent: its probe runs anew.
-      const told = p.metadata.name === `static-${NODE_NAME}` ? { readySince: '' } : {};
-      return [p.metadata.name, { ...lifeOf(p), phase: p.status.phase, ...own, ...told }];
+      return [p.metadata.name, { ...lifeOf(p), phase: p.status.phase, ...own }];
     }),
   );
 }

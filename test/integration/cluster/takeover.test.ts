@@ -1,9 +1,12 @@
 import { expect, it } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
+import type { Pod } from '../../../src/machines/kube/types.ts';
 import { hashNameAndImage, hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
 import { CRI_ANNOTATIONS } from '../../../src/machines/wire/cri.ts';
 
 import { hollowNode, manifest, until } from '../hollowNode.ts';
+import { ROOT, type VirtualNode, pod as virtualPod } from '../virtualNode.ts';
+import { cluster, inApi, isReady } from './clusterPods.ts';
 
 const call = { timeoutMs: 1_000, signal: new AbortController().signal };
 
@@ -122,4 +125,87 @@ it('shows its pods although no runtime answers, a moment later', async () => {
   h.write('web.json', manifest('web'));
   await until('web is listed', () => h.record('web'), 60_000);
   expect(h.node.tree.state().lifecycle).toBe('running');
+});
+
+// ---- probes of static pods that run on: what the API server showed of them stands -------------------------------
+const CHECKPOINT = `${ROOT}/actorlet/state/probes.json`;
+const probe = (path: string) => ({ httpGet: { path, port: 8080, host: '127.0.0.1' }, periodSeconds: 10, failureThreshold: 3 });
+const PROBED = virtualPod('web', {
+  spec: {
+    hostNetwork: true,
+    containers: [
+      { name: 'main', image: 'busybox:1', startupProbe: probe('/up'), readinessProbe: probe('/ready'), livenessProbe: probe('/live') },
+      { name: 'late', image: 'busybox:1', readinessProbe: probe('/ready') },
+    ],
+  },
+});
+const told = (p: Pod | undefined) => p?.status.conditions?.map((c) => `${c.type} ${c.status} since ${c.lastTransitionTime}`);
+
+/** Nothing but the runtime and the API server knows what probes found: the agent that ran the pod kept no file of ours. */
+async function handedOver(h: VirtualNode): Promise<void> {
+  await h.crash();
+  await h.advance(60_000);
+  h.fs.drop(CHECKPOINT);
+}
+/** Every status that is written from now on. */
+function written(h: VirtualNode, delayMs: (verb: string) => number): string[] {
+  const ready: string[] = [];
+  h.kube.trouble.verdict = ({ verb, path, body }) => {
+    if (path.endsWith('/pods/web-n1/status')) ready.push(JSON.stringify((body as { status: object }).status));
+    return { delayMs: delayMs(verb) };
+  };
+  return ready;
+}
+const changesReady = (patch: string) => /"type":"(?:Ready|ContainersReady)"|"ready":false|"started":false/.test(patch);
+
+for (const [title, slow] of [
+  ['at once', { GET: 0 }],
+  ['after their first status', { GET: 4_000 }],
+  ['late, and is slow to answer', { GET: 4_000, PATCH: 1_000, POST: 1_000 }],
+] as const)
+  it(`a static pod stays Ready through a takeover where the API server answers ${title}`, async () => {
+    await using h = await cluster({ manifests: { web: PROBED } });
+    h.probes.answer = () => 200;
+    await h.until('its mirror is Ready', () => isReady(h, 'web-n1'), 120_000);
+    await h.advance(30_000);
+    const before = told(inApi(h, 'web-n1'));
+    await handedOver(h);
+    const patches = written(h, (verb) => (slow as Record<string, number>)[verb] ?? 0);
+    // What the first probes find comes late.
+    h.probes.afterMs = 900;
+    await h.boot();
+    await h.advance(60_000);
+    expect(patches.filter(changesReady)).toEqual([]);
+    expect(told(inApi(h, 'web-n1'))).toEqual(before);
+    // And its own findings count from here on.
+    h.probes.answer = (what) => (what.includes('/ready') ? 500 : 200);
+    await h.until('it is not Ready', () => !isReady(h, 'web-n1'), 60_000);
+  });
+
+it('a static pod that was not Ready is Ready when its probes say so, not before', async () => {
+  await using h = await cluster({ manifests: { web: PROBED } });
+  h.probes.answer = (what) => (what.includes('/ready') ? 500 : 200);
+  await h.until('its mirror runs', () => inApi(h, 'web-n1')?.status.phase === 'Running', 120_000);
+  await h.advance(60_000);
+  await handedOver(h);
+  const patches = written(h, () => 0);
+  await h.boot();
+  await h.advance(60_000);
+  expect(patches.filter(changesReady)).toEqual([]);
+  h.probes.answer = () => 200;
+  await h.until('it is Ready', () => isReady(h, 'web-n1'), 60_000);
+});
+
+it('a static pod is Ready without an API server, by what its probes find', async () => {
+  await using h = await cluster({ manifests: { web: PROBED } });
+  h.probes.answer = () => 200;
+  await h.until('its mirror is Ready', () => isReady(h, 'web-n1'), 120_000);
+  await handedOver(h);
+  h.kube.trouble.down = true;
+  await h.boot();
+  await h.until(
+    'it is Ready here',
+    () => h.status('web')?.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True'),
+    60_000,
+  );
 });

@@ -13,7 +13,8 @@ import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { PodsView } from '../../../src/machines/pods/manager/messages.ts';
 import { type LifeEvent, podLifeMachine } from '../../../src/machines/pods/manager/podLifeMachine.ts';
 import type { StatusEntry } from '../../../src/machines/pods/status/messages.ts';
-import { type ObservedFacts, observedProbesMachine } from '../../../src/machines/services/probes/observedMachine.ts';
+import { observedProbesMachine } from '../../../src/machines/services/probes/observedMachine.ts';
+import type { ProbesFacts } from '../../../src/machines/services/probes/probesMachine.ts';
 import { LazyMoment, momentOf } from '../../../src/machines/xstate/facts.ts';
 import { provided } from '../../../src/machines/xstate/provide.ts';
 import type { Observer } from '../../integration/kill/killing.ts';
@@ -114,7 +115,7 @@ export function itStepsWithoutANode(): void {
     };
     const changed: (readonly string[])[] = [];
     const actions = { publish: () => {}, sayChanged: (_: unknown, { uids }: { uids: readonly string[] }) => void changed.push(uids) };
-    const facts = (): ObservedFacts => Object.assign(new LazyMoment(ports), seen);
+    const facts = (): ProbesFacts => Object.assign(new LazyMoment(ports), seen);
     const actor = createActor(provided(observedProbesMachine, { actions }, facts), { inspect: (e) => steps.see(e) });
     actor.start();
     actor.send({ type: 'probes.look', uid: 'u' });

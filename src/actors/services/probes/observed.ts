@@ -9,7 +9,8 @@ import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { type ProbesEvent, probesAddr, probesView } from '../../../machines/services/probes/messages.ts';
-import { type ObservedFacts, observedProbesMachine } from '../../../machines/services/probes/observedMachine.ts';
+import { observedProbesMachine } from '../../../machines/services/probes/observedMachine.ts';
+import type { ProbesFacts } from '../../../machines/services/probes/probesMachine.ts';
 import { because } from '../../../machines/supervision/address.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
@@ -44,7 +45,7 @@ export function observedProbesSpec(o: { podsMax: number }): ActorSpec<ProbesEven
   };
 }
 
-class ObservedMoment extends LazyMoment implements ObservedFacts {
+class ObservedMoment extends LazyMoment implements ProbesFacts {
   readonly #ctx: ActorCtx<ProbesEvent>;
 
   constructor(ctx: ActorCtx<ProbesEvent>) {
@@ -54,13 +55,13 @@ class ObservedMoment extends LazyMoment implements ObservedFacts {
   phase(): number {
     return 0;
   }
-  get pods(): ObservedFacts['pods'] {
+  get pods(): ProbesFacts['pods'] {
     return this.#ctx.registry.read(podsView)?.value;
   }
-  get statuses(): ObservedFacts['statuses'] {
+  get statuses(): ProbesFacts['statuses'] {
     return this.#ctx.registry.read(statusesView)?.value;
   }
-  get api(): ObservedFacts['api'] {
+  get api(): ProbesFacts['api'] {
     return this.#ctx.registry.read(apiView.pods)?.value;
   }
 }

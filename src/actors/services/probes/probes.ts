@@ -6,13 +6,14 @@
  */
 
 import { fromPromise } from 'xstate';
+import { apiView } from '../../../machines/api/messages.ts';
 import { type CheckpointFound, checkpointAddr, eventsAddr } from '../../../machines/foundation/messages.ts';
 import type { ProbeLedger, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/pod/probes/probes.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/services/probes/carried.ts';
-import { type ProbesEvent, probesView } from '../../../machines/services/probes/messages.ts';
+import { type ProbesEvent, probesAddr, probesView } from '../../../machines/services/probes/messages.ts';
 import { proberMachine } from '../../../machines/services/probes/proberMachine.ts';
 import { type ProbesFacts, probeManagerMachine } from '../../../machines/services/probes/probesMachine.ts';
 import { probeEvent } from '../../../machines/services/probes/said.ts';
@@ -25,6 +26,8 @@ import { Attempts } from './attempt.ts';
 import { type ProbeMetrics, probeMetrics } from './metrics.ts';
 
 export interface ProbesOptions {
+  /** The node belongs to a cluster: its API server shows mirrors of static pods. */
+  cluster: boolean;
   runtimeRequestTimeoutMs: number;
   podsMax: number;
 }
@@ -49,6 +52,7 @@ export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {
       const io = new Io(ctx, opts);
+      if (opts.cluster) lookOnceHeard(ctx);
       const prober = provided(
         proberMachine,
         {
@@ -65,22 +69,37 @@ export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
             publish: (_, { ledger }) => io.publish(ledger),
             sayChanged: (_, { target, result, output }) => io.changed(target, result, output),
             sayEnded: (_, { uid }) => io.ended(uid),
+            sayTakenOver: (_, { uid }) => io.takenOver(uid),
           },
         },
-        () => new ProbesMoment(ctx),
+        () => new ProbesMoment(ctx, opts),
       );
       return { logic };
     },
   };
 }
 
+/** The first list of the API server has the mirrors of static pods. */
+function lookOnceHeard({ registry, signal }: ActorCtx<ProbesEvent>): void {
+  const isHeard = () => registry.read(apiView.pods)?.value.synced === true;
+  if (isHeard()) return;
+  const watching = registry.watch(apiView.pods, () => {
+    if (!isHeard()) return;
+    watching[Symbol.dispose]();
+    registry.send(probesAddr, { type: 'probes.look', uid: null });
+  });
+  signal.addEventListener('abort', () => watching[Symbol.dispose](), { once: true });
+}
+
 class ProbesMoment extends LazyMoment implements ProbesFacts {
   readonly #registry: Registry;
   readonly #entropy: ActorCtx['ports']['entropy'];
+  readonly #cluster: boolean;
 
-  constructor({ ports, registry }: ActorCtx<ProbesEvent>) {
+  constructor({ ports, registry }: ActorCtx<ProbesEvent>, { cluster }: ProbesOptions) {
     super(ports);
     this.#registry = registry;
+    this.#cluster = cluster;
     this.#entropy = ports.entropy;
   }
   phase(key: string): number {
@@ -91,6 +110,9 @@ class ProbesMoment extends LazyMoment implements ProbesFacts {
   }
   get statuses(): ProbesFacts['statuses'] {
     return this.#registry.read(statusesView)?.value;
+  }
+  get api(): ProbesFacts['api'] {
+    return this.#cluster ? this.#registry.read(apiView.pods)?.value : null;
   }
 }
 
@@ -161,6 +183,14 @@ class Io {
       { uid, pod: `${target.pod.namespace}/${target.pod.name}`, containerId: target.containerId, result, output: output.slice(0, 200) },
       what,
     );
+    this.#dirty(uid, what);
+  }
+
+  takenOver(uid: string): void {
+    this.#dirty(uid, 'the API server shows what probes had found before this node started');
+  }
+
+  #dirty(uid: string, what: string): void {
     const causes = because(undefined, { atMs: this.ctx.ports.clock.wallMs(), by: this.ctx.path, what });
     this.ctx.registry.send(workersAddr, { type: 'pod.dirty', uid, why: what, causes });
   }

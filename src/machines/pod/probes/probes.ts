@@ -36,6 +36,8 @@ export interface ContainerProbes {
   startup?: ProbeResult;
   readiness?: ProbeResult;
   liveness?: ProbeResult;
+  /** The API server was not heard before these results began: what it shows of the instance is still to be taken over. */
+  unheard?: true;
 }
 /** By container id, without the runtime's name before it. */
 export type ProbeLedger = ReadonlyMap<string, ContainerProbes>;

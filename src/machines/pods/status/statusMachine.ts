@@ -3,12 +3,11 @@
  * states. The action `deliver` gets what an update came to.
  */
 import type { ApiPodsView } from '../../api/messages.ts';
-import { mirrorOf } from '../../api/podWriterDecide.ts';
+import { mirrorOf, mirrors } from '../../api/podWriterDecide.ts';
 import { shareData } from '../../data/sharedData.ts';
 import { SharedMap } from '../../data/sharedMap.ts';
 import type { PodStatus } from '../../kube/types.ts';
 import { goesOn } from '../../pod/lives.ts';
-import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../pod/names.ts';
 import { isTerminal } from '../../pod/phase.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
@@ -162,7 +161,6 @@ function shownStatus(event: StatusSet, { shown: api, records }: StatusFacts): { 
   if (record === undefined || record.renewed === true || record.life !== event.life) return undefined;
   const { pod } = record;
   const mirror = mirrorOf(pod, { api, gone: new Set() });
-  const hash = pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;
-  if (mirror?.metadata.annotations?.[ANNOTATION_MIRROR] !== hash || isTerminal(mirror.status.phase)) return undefined;
+  if (mirror === undefined || !mirrors(mirror, pod) || isTerminal(mirror.status.phase)) return undefined;
   return { status: mirror.status, ofMirror: true };
 }

@@ -6,9 +6,9 @@ export const PROBES_CHECKPOINT = 'probes';
 
 const RESULTS: readonly unknown[] = ['success', 'failure', 'unknown'];
 
-/** Plain JSON: by container id the pod's UID, the container's name and its results. */
+/** Plain JSON: by container id the pod's UID, the container's name and its results. Those that only stand until the API server is heard are not kept. */
 export function toCheckpoint(ledger: ProbeLedger): unknown {
-  return { containers: Object.fromEntries(ledger) };
+  return { containers: Object.fromEntries([...ledger].filter(([, { unheard }]) => unheard !== true)) };
 }
 
 function isResult(value: unknown): value is ProbeResult {

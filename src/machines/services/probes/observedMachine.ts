@@ -2,29 +2,23 @@
  * The probe manager of a node that only observes: no probe runs, and the results are those that the kubelet has put into the
  * statuses of its pods.
  */
-import type { ApiPodsView } from '../../api/messages.ts';
-import type { ContainerStatus, Pod } from '../../kube/types.ts';
-import { fullName } from '../../pod/names.ts';
-import { isMirror } from '../../pod/phase.ts';
+import type { ContainerStatus } from '../../kube/types.ts';
 import type { ProbeLedger, ProbeResult, ProbeType } from '../../pod/probes/probes.ts';
 import { projecting } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 import type { ProbesEvent } from './messages.ts';
-import { type ProbesFacts, podFacts } from './probesMachine.ts';
+import { type ProbesFacts, podFacts, shownPod } from './probesMachine.ts';
 import { lookedAt, withoutPods, withResult } from './state.ts';
 
 /** Results of pods that are in no list go by then. */
 const SWEEP_MS = 60_000;
 
-export interface ObservedFacts extends ProbesFacts {
-  readonly api: ApiPodsView | undefined;
-}
 interface Context {
   ledger: ProbeLedger;
 }
 
-const { setup, facts } = setupWith<ObservedFacts>();
+const { setup, facts } = setupWith<ProbesFacts>();
 const effects = setup({
   types: { context: {} as Context, events: {} as ProbesEvent },
   actions: {
@@ -80,11 +74,11 @@ export const observedProbesMachine = effects
   });
 
 /** The results of one pod's containers, as the API shows them. The same object when nothing changed. */
-function observed(ledger: ProbeLedger, uid: string, seen: ObservedFacts): ProbeLedger {
+function observed(ledger: ProbeLedger, uid: string, seen: ProbesFacts): ProbeLedger {
   const pod = podFacts(uid, seen);
   if (pod === undefined) return ledger;
   const shown = shownPod(pod.pod, seen.api);
-  let next = lookedAt(ledger, { ...pod, pod: shown });
+  let next = lookedAt(ledger, { ...pod, pod: shown, said: shown.status });
   const statuses = [...(shown.status.initContainerStatuses ?? []), ...(shown.status.containerStatuses ?? [])];
   for (const [containerId, entry] of next) {
     if (entry.uid !== uid) continue;
@@ -100,13 +94,6 @@ function resultOf(type: ProbeType, said: ContainerStatus | undefined): ProbeResu
   if (type === 'liveness') return 'success';
   if (type === 'startup') return said?.started === true ? 'success' : 'unknown';
   return said?.ready === true ? 'success' : 'failure';
-}
-
-function shownPod(pod: Pod, api: ApiPodsView | undefined): Pod {
-  const own = api?.byUid.get(pod.metadata.uid);
-  if (own !== undefined) return own;
-  for (const mirror of api?.byUid.values() ?? []) if (isMirror(mirror) && fullName(mirror) === fullName(pod)) return mirror;
-  return pod;
 }
 
 function same(before: ProbeLedger, now: ProbeLedger, uid: string): boolean {

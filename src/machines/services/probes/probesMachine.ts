@@ -4,8 +4,12 @@
  */
 
 import { assign } from 'xstate';
+import type { ApiPodsView } from '../../api/messages.ts';
+import type { Pod, PodStatus } from '../../kube/types.ts';
+import { fullName } from '../../pod/names.ts';
+import { isMirror } from '../../pod/phase.ts';
 import type { ProbeLedger, ProbeResult, ProbeTarget } from '../../pod/probes/probes.ts';
-import { evictionOf, isWanted, type PodsView, refusalOf } from '../../pods/manager/messages.ts';
+import { evictionOf, isWanted, type PodRecord, type PodsView, refusalOf } from '../../pods/manager/messages.ts';
 import type { StatusEntry } from '../../pods/status/messages.ts';
 import type { Moment } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
@@ -13,7 +17,7 @@ import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts
 import { setupWith } from '../../xstate/setup.ts';
 import { type ProberReport, proberMachine } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
-import { lookedAt, type PodFacts, targetsOf, unstarted, withoutPods, withResult } from './state.ts';
+import { isNews, lookedAt, type PodFacts, targetsOf, unstarted, withoutPods, withResult } from './state.ts';
 
 /** Results of pods that are in no list are kept this long at least twice over: a list may be in the making. */
 const SWEEP_MS = 60_000;
@@ -22,6 +26,8 @@ const SWEEP_MS = 60_000;
 export interface ProbesFacts extends Moment {
   readonly pods: PodsView | undefined;
   readonly statuses: ReadonlyMap<string, StatusEntry> | undefined;
+  /** The API server's pods; null: the node belongs to no cluster. */
+  readonly api: ApiPodsView | undefined | null;
   /** Where in its period a probe begins: in [0, 1), the same at every start. */
   phase(key: string): number;
 }
@@ -48,6 +54,7 @@ const effects = setup({
     publish: unprovidedAction<{ ledger: ProbeLedger }>(),
     sayChanged: unprovidedAction<{ target: ProbeTarget; result: ProbeResult; output: string }>(),
     sayEnded: unprovidedAction<{ uid: string }>(),
+    sayTakenOver: unprovidedAction<{ uid: string }>(),
   },
 });
 
@@ -62,10 +69,15 @@ const deciding = effects.extend({
       const byPod = new Map(context.byPod);
       const waiting = new Map(context.unstarted);
       const stopped: string[] = [];
+      const news: string[] = [];
       for (const uid of uids) {
         const pod = podFacts(uid, seen);
         if (pod === undefined && seen.pods?.records.has(uid) === true) continue;
-        if (pod !== undefined) ledger = lookedAt(ledger, pod);
+        if (pod !== undefined) {
+          const before = ledger;
+          ledger = lookedAt(before, pod);
+          if (ledger !== before && isNews(before, ledger, pod)) news.push(uid);
+        }
         const targets = pod === undefined ? [] : targetsOf(ledger, pod);
         const wanted = new Set(targets.map((t) => t.key));
         for (const key of byPod.get(uid) ?? []) {
@@ -93,6 +105,7 @@ const deciding = effects.extend({
       }
       enqueue.assign({ ledger, probes, byPod, unstarted: waiting });
       if (ledger !== context.ledger) enqueue({ type: 'publish', params: { ledger } });
+      for (const uid of news) enqueue({ type: 'sayTakenOver', params: { uid } });
       grantTo(enqueue, freeSlots(context.slots, stopped));
     }),
     result: effects.enqueueActions(({ context, event, enqueue }) => {
@@ -176,14 +189,30 @@ export const probeManagerMachine = deciding.createMachine({
 });
 
 /** Undefined: the pod is in no list, or has no status yet. */
-export function podFacts(uid: string, { pods, statuses }: Pick<ProbesFacts, 'pods' | 'statuses'>): PodFacts | undefined {
+export function podFacts(uid: string, { pods, statuses, api }: Pick<ProbesFacts, 'pods' | 'statuses' | 'api'>): PodFacts | undefined {
   const record = pods?.records.get(uid);
   const status = statuses?.get(uid)?.status;
   if (record === undefined || status === undefined) return undefined;
   const phase = record.worker?.phase;
   const ending = phase === 'terminating' || phase === 'terminated' || phase === 'finished';
   const refused = (refusalOf(record) ?? evictionOf(record)) !== null;
-  return { pod: record.pod, status, terminating: !isWanted(record) || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending };
+  const terminating = !isWanted(record) || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending;
+  return { pod: record.pod, status, terminating, said: saidOf(record, api) };
+}
+
+/** A static pod comes from its manifest without a status: what is known of it since before this node's start is in its mirror. */
+function saidOf({ pod, source }: PodRecord, api: ProbesFacts['api']): PodStatus | null {
+  if (api === null || (source !== 'file' && source !== 'http')) return pod.status;
+  if (api?.synced !== true) return null;
+  return shownPod(pod, api).status;
+}
+
+/** As the API server shows it: itself, or its mirror. */
+export function shownPod(pod: Pod, api: ApiPodsView | undefined | null): Pod {
+  const own = api?.byUid.get(pod.metadata.uid);
+  if (own !== undefined) return own;
+  for (const mirror of api?.byUid.values() ?? []) if (isMirror(mirror) && fullName(mirror) === fullName(pod)) return mirror;
+  return pod;
 }
 
 type Enqueue = { assign(c: { slots: Slots }): void; sendTo(id: string, event: { type: 'probe.granted' }): void };

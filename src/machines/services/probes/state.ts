@@ -26,6 +26,8 @@ export interface PodFacts {
   status: PodStatus;
   /** It is being stopped: no probe may end a container any more, readiness goes on. */
   terminating: boolean;
+  /** What the API server shows of it; of a static pod, what it shows of the mirror. Null: it was not heard yet. */
+  said: PodStatus | null;
 }
 
 const INITIAL: Readonly<Record<ProbeType, ProbeResult>> = { startup: 'unknown', readiness: 'failure', liveness: 'success' };
@@ -43,8 +45,8 @@ function statusesOf(status: PodStatus): ContainerStatus[] {
  * What holds of an instance that has had no result yet. An instance that the API server's copy of the status shows as
  * running keeps what was said of it there: this node said it, before it was restarted. Nothing flips for want of memory.
  */
-export function initialResult(type: ProbeType, of: { pod: Pod; containerId: string }): ProbeResult {
-  const said = statusesOf(of.pod.status).find((s) => s.state.running !== undefined && bareId(s.containerID) === of.containerId);
+export function initialResult(type: ProbeType, of: { said: PodStatus | null; containerId: string }): ProbeResult {
+  const said = statusesOf(of.said ?? {}).find((s) => s.state.running !== undefined && bareId(s.containerID) === of.containerId);
   if (type === 'readiness' && said?.ready === true) return 'success';
   if (type === 'startup' && said?.started === true) return 'success';
   return INITIAL[type];
@@ -68,7 +70,7 @@ export function probeVerdicts(pod: Pod, status: PodRuntimeStatus, ledger: ProbeL
   for (const { id, name, state } of status.containers) {
     const container = probed.get(name);
     if (container === undefined || state !== 'running') continue;
-    const result = (type: ProbeType): ProbeResult => ledger.get(id)?.[type] ?? initialResult(type, { pod, containerId: id });
+    const result = (type: ProbeType): ProbeResult => ledger.get(id)?.[type] ?? initialResult(type, { said: pod.status, containerId: id });
     if (container.startupProbe !== undefined) {
       startup.set(id, result('startup'));
       started.set(id, result('startup') === 'success');
@@ -99,16 +101,16 @@ function instances({ pod, status }: PodFacts): Instance[] {
 }
 
 function sameProbes(a: ContainerProbes | undefined, b: ContainerProbes): boolean {
-  return a !== undefined && a.startup === b.startup && a.readiness === b.readiness && a.liveness === b.liveness;
+  return a !== undefined && a.unheard === b.unheard && PROBE_TYPES.every((type) => a[type] === b[type]);
 }
 
 /**
  * The ledger after a look at one pod: new instances begin with their initial results, those that run no more are dropped,
  * and what could only have ended a container counts as passed while the pod is being stopped. The same object when
- * nothing changed.
+ * nothing changed. What an instance began with before the API server was heard gives way to what that shows.
  */
 export function lookedAt(ledger: ProbeLedger, facts: PodFacts): ProbeLedger {
-  const { pod, terminating } = facts;
+  const { pod, terminating, said } = facts;
   const { uid } = pod.metadata;
   const next = new Map(ledger);
   let changed = false;
@@ -116,10 +118,12 @@ export function lookedAt(ledger: ProbeLedger, facts: PodFacts): ProbeLedger {
   for (const { container, id } of instances(facts)) {
     running.add(id);
     const had = ledger.get(id);
-    const now: ContainerProbes = { uid, container: container.name };
+    const unheard = said === null && (had === undefined || had.unheard === true);
+    const now: ContainerProbes = { uid, container: container.name, ...(unheard ? { unheard } : {}) };
     for (const type of PROBE_TYPES) {
       if (container[PROBE_FIELDS[type]] === undefined) continue;
-      const result = had?.[type] ?? initialResult(type, { pod, containerId: id });
+      const found = had?.unheard === true && had[type] === INITIAL[type] ? undefined : had?.[type];
+      const result = found ?? initialResult(type, { said, containerId: id });
       now[type] = terminating && type !== 'readiness' ? 'success' : result;
     }
     if (sameProbes(had, now)) continue;
@@ -132,6 +136,14 @@ export function lookedAt(ledger: ProbeLedger, facts: PodFacts): ProbeLedger {
     changed = true;
   }
   return changed ? next : ledger;
+}
+
+/** The results differ from those that the pod's worker went by: it has to look. */
+export function isNews(before: ProbeLedger, now: ProbeLedger, { pod, terminating }: PodFacts): boolean {
+  if (terminating) return false;
+  const known = (id: string, type: ProbeType) => before.get(id)?.[type] ?? initialResult(type, { said: pod.status, containerId: id });
+  const ofPod = [...now].filter(([, { uid }]) => uid === pod.metadata.uid);
+  return ofPod.some(([id, entry]) => PROBE_TYPES.some((type) => entry[type] !== undefined && entry[type] !== known(id, type)));
 }
 
 /** Containers with probes of which no instance runs: the next one starts here. */

@@ -73,7 +73,7 @@ const said = (ready: boolean, started: boolean): Pod => {
   return pod({}, { status });
 };
 const initial = (p: Pod, containerId = 'web-1') =>
-  Object.fromEntries(PROBE_TYPES.map((type) => [type, initialResult(type, { pod: p, containerId })]));
+  Object.fromEntries(PROBE_TYPES.map((type) => [type, initialResult(type, { said: p.status, containerId })]));
 
 // ---- requests ----------------------------------------------------------------------------------------------------
 const PORTS = [{ name: 'web', containerPort: 8080 }];
