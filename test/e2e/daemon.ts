@@ -91,8 +91,8 @@ export class Daemon {
     this.#config = { ...this.#config, ...config };
   }
 
-  /** Starts the process and waits until it says that it is healthy. `ready: false`: only until it was started. */
-  async start(o: { ready?: boolean } = {}): Promise<void> {
+  /** Starts the process and waits until it says that it is healthy. `ready: false`: only until it was started. `program`: another than this checkout's. */
+  async start(o: { ready?: boolean; program?: string } = {}): Promise<void> {
     if (this.alive()) throw new Error('the daemon runs already');
     const file = join(this.dir, 'config.yaml');
     const config = {
@@ -126,7 +126,7 @@ export class Daemon {
       `--hostname-override=${NODE_NAME}`,
       ...this.#args,
     ];
-    const child = spawn(join(project, 'bin/actorlet'), args, {
+    const child = spawn(o.program ?? join(project, 'bin/actorlet'), args, {
       stdio: ['ignore', out, out],
       // The kernel settings of this machine stay as they are.
       env: { ...process.env, ACTORLET_PROC_SYS: join(import.meta.dirname, 'lab/procSys') },
