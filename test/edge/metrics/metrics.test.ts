@@ -58,7 +58,13 @@ describe('metrics', () => {
   it('tells what Node has of a process, where it is the registry of one', async () => {
     expect(await createMetrics().render()).not.toContain('nodejs_');
     const text = await createMetrics({ ofProcess: true }).render();
-    for (const name of ['nodejs_heap_size_used_bytes', 'nodejs_eventloop_lag_p99_seconds', 'process_open_fds', 'process_max_fds'])
+    for (const name of [
+      'nodejs_heap_size_used_bytes',
+      'nodejs_eventloop_lag_p99_seconds',
+      'process_open_fds',
+      'process_max_fds',
+      'nodejs_active_resources_total',
+    ])
       expect([name, Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])]).toEqual([name, expect.any(Number)]);
     expect(text).toContain('# TYPE nodejs_gc_duration_seconds histogram\n');
     expect(text).toContain('nodejs_version_info{version="v');

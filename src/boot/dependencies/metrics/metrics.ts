@@ -10,6 +10,7 @@ import gc from 'prom-client/lib/metrics/gc.js';
 import heapSizeAndUsed from 'prom-client/lib/metrics/heapSizeAndUsed.js';
 import processMaxFileDescriptors from 'prom-client/lib/metrics/processMaxFileDescriptors.js';
 import processOpenFileDescriptors from 'prom-client/lib/metrics/processOpenFileDescriptors.js';
+import processResources from 'prom-client/lib/metrics/processResources.js';
 import version from 'prom-client/lib/metrics/version.js';
 import Registry from 'prom-client/lib/registry.js';
 import type { Metrics } from '../../../ports/ports.ts';
@@ -26,7 +27,7 @@ interface Known {
  * restarts registers anew); with others it throws, since two meanings of one name are a defect.
  * A collector that throws is counted, handed to `onCollectError`, and the rest are still rendered.
  * Adds `process_cpu_seconds_total`, `process_resident_memory_bytes` and `process_start_time_seconds`, and with `ofProcess` what
- * Node tells of its process: event loop, heap, collections, file descriptors. That is for the one registry of a daemon.
+ * Node tells of its process: event loop, heap, collections, file descriptors, timers and sockets. That is for the one registry of a daemon.
  */
 export function createMetrics(opts: { onCollectError?: (collector: string, error: unknown) => void; ofProcess?: boolean } = {}): Metrics {
   const registry = new Registry();
@@ -116,7 +117,8 @@ export function createMetrics(opts: { onCollectError?: (collector: string, error
   addProcessMetrics(metrics);
   if (opts.ofProcess === true) {
     eventLoopLag(metrics);
-    for (const add of [gc, heapSizeAndUsed, processMaxFileDescriptors, processOpenFileDescriptors, version]) add(registry);
+    for (const add of [gc, heapSizeAndUsed, processMaxFileDescriptors, processOpenFileDescriptors, processResources, version])
+      add(registry);
   }
   return metrics;
 }

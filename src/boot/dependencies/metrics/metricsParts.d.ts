@@ -31,6 +31,10 @@ declare module 'prom-client/lib/metrics/processOpenFileDescriptors.js' {
   import type { Registry } from 'prom-client';
   export default function add(registry: Registry): void;
 }
+declare module 'prom-client/lib/metrics/processResources.js' {
+  import type { Registry } from 'prom-client';
+  export default function add(registry: Registry): void;
+}
 declare module 'prom-client/lib/metrics/version.js' {
   import type { Registry } from 'prom-client';
   export default function add(registry: Registry): void;

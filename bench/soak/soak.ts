@@ -1,0 +1,125 @@
+/**
+ * A node under churn, faults, partitions, kills and an upgrade for hours, as root: the real daemon on a real containerd, against the
+ * embedded API server. What it holds is counted after each round, when the same pods run as before: memory, descriptors, timers,
+ * folders, mounts, cgroups, processes. A line that rises beyond chance, or anything that is left, is a failure; the picture is kept.
+ *   npm run soak -- [--minutes 480] [--seed 1] [--out FOLDER] [--before PROGRAM]
+ * --before: `bin/actorlet` of an earlier state, which this one takes over from in the middle. Else it is this one, started again.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createCgroups } from '../../src/boot/dependencies/cgroups/cgroups.ts';
+import { buildDaemon, createDaemon } from '../../test/e2e/daemon.ts';
+import { startContainerd } from '../../test/e2e/lab/containerd.ts';
+import { machine, projectRoot } from '../lib/report.ts';
+import { SoakApi } from './api.ts';
+import { comes, goes, makeSteady, RESTARTS, type Soaked, steadyLives, TROUBLES } from './churn.ts';
+import { report, type Sample } from './report.ts';
+import { left, ofDaemon, type Things } from './things.ts';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '480' },
+    seed: { type: 'string', default: '1' },
+    out: { type: 'string', default: join(projectRoot, '.cache/soak') },
+    before: { type: 'string' },
+    /** Pause between rounds. */
+    'rest-seconds': { type: 'string', default: '5' },
+  },
+});
+const MINUTE_MS = 60_000;
+const endMs = Date.now() + Number(values.minutes) * MINUTE_MS;
+const beganMs = Date.now();
+const part = () => (Date.now() - beganMs) / (endMs - beganMs);
+/** Restarts come around the middle: the two lives that are left are long enough to see a slope. */
+const MIDDLE = { from: 0.47, to: 0.53 };
+const group = `actorlet-soak-${process.pid}`;
+
+/** The same rounds for the same seed. */
+function drawing(seed: number): (count: number) => number {
+  let state = seed >>> 0;
+  return (count) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * count);
+  };
+}
+
+const out = values.out;
+mkdirSync(out, { recursive: true });
+await buildDaemon();
+const cgroups = createCgroups();
+await cgroups.create(group);
+const api = await SoakApi.start(Number(values.seed));
+const lab = await startContainerd();
+const kubeconfig = join(lab.dir, 'soak.kubeconfig');
+writeFileSync(kubeconfig, api.kubeconfig, { mode: 0o600 });
+const config = { cgroupsPerQOS: true, enforceNodeAllocatable: ['pods'], cgroupRoot: group, contentType: 'application/json' };
+const daemon = await createDaemon(lab, config, [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1']);
+const soaked: Soaked = { api, lab, daemon };
+
+const samples: Sample[] = [];
+const marks: { hours: number; what: string }[] = [];
+const problems: string[] = [];
+let life = 0;
+const hours = () => (Date.now() - beganMs) / 3_600_000;
+const sample = async (stays: Things) => {
+  const taken: Sample = { hours: hours(), life, of: { ...stays, ...(await ofDaemon(daemon)) } };
+  samples.push(taken);
+  writeFileSync(join(out, 'samples.jsonl'), `${JSON.stringify(taken)}\n`, { flag: samples.length === 1 ? 'w' : 'a' });
+};
+/** As it was before, but for what ends a little later than its pod. */
+async function settled(first: Things): Promise<Things> {
+  let now = first;
+  const more = () => {
+    now = left({ lab, daemon, group });
+    return Object.entries(now).filter(([name, count]) => count > (first[name] ?? 0));
+  };
+  await daemon
+    .wait('nothing to be left', () => more().length === 0, { timeoutMs: 120_000, everyMs: 1_000 })
+    .catch(() => {
+      for (const [name, count] of more()) problems.push(`${hours().toFixed(2)} h: ${count} ${name}, ${first[name]} at first`);
+    });
+  return now;
+}
+
+try {
+  await daemon.start(values.before === undefined ? {} : { program: values.before });
+  await makeSteady(soaked);
+  const lives = await steadyLives(soaked);
+  const first = left({ lab, daemon, group });
+  const draw = drawing(Number(values.seed));
+  const calm = Object.keys(TROUBLES).filter((name) => !RESTARTS.includes(name));
+  const middle = [...RESTARTS, 'an upgrade'];
+  for (let round = 0; Date.now() < endMs; round++) {
+    const isMiddle = part() > MIDDLE.from && middle.length > 0;
+    const what = (isMiddle ? middle.shift() : calm[draw(calm.length)]) ?? 'nothing';
+    if (isMiddle) life += 1;
+    marks.push({ hours: hours(), what });
+    await comes(soaked, `round-${round}`, async () => {
+      if (what !== 'an upgrade') return TROUBLES[what]?.(soaked);
+      await daemon.end('SIGTERM');
+      return daemon.start();
+    });
+    await goes(soaked, `round-${round}`);
+    await sample(await settled(first));
+    const now = await steadyLives(soaked);
+    if (JSON.stringify(now) !== JSON.stringify(lives)) {
+      problems.push(`${hours().toFixed(2)} h, ${what}: pods that stay are\n  ${now.join('\n  ')}\n and were\n  ${lives.join('\n  ')}`);
+      break;
+    }
+    console.log(`${(hours() * 60).toFixed(1)} min, round ${round}: ${what}, ${Math.round(samples.at(-1)?.of['resident memory'] ?? 0)} MiB`);
+    await new Promise((resolve) => setTimeout(resolve, Number(values['rest-seconds']) * 1_000));
+  }
+} catch (error) {
+  problems.push(error instanceof Error ? error.message : String(error));
+} finally {
+  const rows = report({ samples, marks, problems, out, title: `soak of ${values.minutes} minutes`, machine: await machine() });
+  console.log(rows.join('\n'));
+  await daemon.dispose();
+  await api.stop();
+  const stays = await lab.stop();
+  await cgroups.kill(group);
+  await cgroups.remove(group);
+  for (const what of stays) console.log(`left: ${what}`);
+  process.exitCode = problems.length > 0 || stays.length > 0 || rows.some((row) => row.startsWith('RISES')) ? 1 : 0;
+}
