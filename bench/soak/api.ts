@@ -1,7 +1,7 @@
 /** The embedded API server behind a network that can go: what a node's partition looks like from the node. */
 
-import type { AddressInfo } from 'node:net';
-import { createConnection, createServer, type Socket } from 'node:net';
+import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
+import { connect } from 'node:tls';
 import { type EmbeddedApi, startEmbeddedApi } from '@actorlet/fleet/src/boot/embedded/server.ts';
 import type { KubeVerb, PatchType } from '@actorlet/kubelet/machines/kube/request.ts';
 import { realClock } from '../../test/e2e/lab/ports.ts';
@@ -10,6 +10,20 @@ import { realClock } from '../../test/e2e/lab/ports.ts';
 export type Weather = 'well' | 'silent' | 'refused';
 
 const CALL_MS = 10_000;
+
+/** That of its authority, as PEM. */
+function certificateAt(port: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      let of = socket.getPeerCertificate(true);
+      while (of.issuerCertificate !== undefined && of.issuerCertificate.fingerprint256 !== of.fingerprint256) of = of.issuerCertificate;
+      const { raw } = of;
+      socket.end();
+      resolve(Buffer.from(`-----BEGIN CERTIFICATE-----\n${raw.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`));
+    });
+    socket.once('error', reject);
+  });
+}
 
 export class SoakApi {
   readonly kubeconfig: string;
@@ -32,7 +46,11 @@ export class SoakApi {
     const server = createServer((socket) => soak.#pass(socket, port));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const own = (server.address() as AddressInfo).port;
-    const soak: SoakApi = new SoakApi({ api, server, open, kubeconfig: api.kubeconfig.replace(`:${port}`, `:${own}`) });
+    // Earlier states of the node want to know whom they talk to.
+    const trusted = { 'certificate-authority-data': (await certificateAt(port)).toString('base64') };
+    const kubeconfig = JSON.parse(api.kubeconfig.replace(`:${port}`, `:${own}`)) as { clusters: { cluster: { server: string } }[] };
+    for (const { cluster } of kubeconfig.clusters) Object.assign(cluster, trusted, { 'insecure-skip-tls-verify': undefined });
+    const soak: SoakApi = new SoakApi({ api, server, open, kubeconfig: JSON.stringify(kubeconfig) });
     return soak;
   }
 
