@@ -108,11 +108,11 @@ export const RULES = [
     packages: ANY,
   },
   { folder: '`inspect`', in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
-  // Which program `actorlet` is: the daemon, or the observer. It loads one of them.
+  // Which program `actorlet` is: the daemon, the observer or the check. It loads one of them.
   {
     folder: '`boot/main.ts`, the program',
     in: /^boot\/main\.ts$/,
-    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'observe/', 'boot/'],
+    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'check/', 'observe/', 'boot/'],
     packages: ANY,
   },
   {
@@ -121,11 +121,13 @@ export const RULES = [
     may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
     packages: ANY,
   },
+  // Judges what the daemon would do, with the daemon's own code.
+  { folder: '`check`', in: /^check\//, may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'boot/', 'check/'], packages: ANY },
   // The tree beside another kubelet is started by the steps of the daemon.
   {
     folder: '`observe`',
     in: /^observe\//,
-    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'boot/', 'observe/'],
+    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'check/', 'boot/', 'observe/'],
     packages: ANY,
   },
   // What a fleet has of the outside is what the daemon has.

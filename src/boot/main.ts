@@ -7,7 +7,7 @@ const argv = process.argv.slice(2);
 if (process.env.ACTORLET_EXEC_PATH !== undefined) process.execPath = process.env.ACTORLET_EXEC_PATH;
 if (argv.some((arg) => arg === '--check' || arg === '--check=true')) {
   // Without the cache: a check writes no file.
-  const { runCheck } = await import('./check/check.ts');
+  const { runCheck } = await import('@actorlet/check/src/check.ts');
   process.exit(await runCheck(argv));
 }
 if (argv[0] === 'observe' && argv.some((arg) => arg === '--show-kubelet' || arg === '--show-kubelet=true')) {

@@ -1,8 +1,8 @@
 /** The kernel settings of a node: set at the start, or with protectKernelDefaults compared alone. */
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { kernelSettings as check } from '@actorlet/check/src/host.ts';
 import { describe, expect, it } from 'vitest';
-import { kernelSettings as check } from '../../../src/boot/check/host.ts';
 import { KERNEL_SETTINGS, kernelFindings } from '../../../src/machines/host/kernelSettings.ts';
 import { fakeBoot, HEADER, tempDir, until } from '../helpers.ts';
 

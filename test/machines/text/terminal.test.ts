@@ -2,7 +2,7 @@
 
 import { paint } from '@actorlet/ctl/src/render.ts';
 import { expect, it } from 'vitest';
-import { textOf } from '../../../src/boot/check/findings.ts';
+import { textOf } from '@actorlet/check/src/findings.ts';
 import { oneLine, onTerminal } from '../../../src/machines/text/oneLine.ts';
 import { printable, renderTable } from '../../../src/machines/text/table.ts';
 

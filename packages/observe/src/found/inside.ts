@@ -4,8 +4,8 @@
  */
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { readUnit, variablesOf } from '@actorlet/kubelet/boot/check/unit.ts';
-import { expandedWords, wordsOf } from '@actorlet/kubelet/boot/check/unitWords.ts';
+import { readUnit, variablesOf } from '@actorlet/check/src/unit.ts';
+import { expandedWords, wordsOf } from '@actorlet/check/src/unitWords.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { codeOf, messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { readRegular } from '@actorlet/process/src/regularFile.ts';

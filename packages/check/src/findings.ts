@@ -1,5 +1,5 @@
 /** What `actorlet --check` says, as text and as JSON. */
-import { oneLine } from '../../machines/text/oneLine.ts';
+import { oneLine } from '@actorlet/kubelet/machines/text/oneLine.ts';
 
 type Level = 'error' | 'warning' | 'note';
 

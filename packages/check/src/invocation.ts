@@ -1,6 +1,6 @@
 /** The command line of `--check`: its own flags, and those of the node, which a kubeadm node has in files. */
 
-import { messageOf } from '../../machines/text/errors.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Finding } from './findings.ts';
 import { agentWords, readUnit, type ServiceUnit, variablesOf } from './unit.ts';
 import { expandedWords } from './unitWords.ts';

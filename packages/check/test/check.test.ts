@@ -3,19 +3,19 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
+import { selfSignedCertificate } from '@actorlet/kubelet/boot/process/selfSigned.ts';
+import { defaultNodeConfig } from '@actorlet/kubelet/machines/config/defaults.ts';
+import { type Cri, CriError } from '@actorlet/kubelet/ports/ports.ts';
 import { describe, expect, it } from 'vitest';
-import { check } from '../../../src/boot/check/check.ts';
-import { exitCodeOf, type Finding, jsonOf, textOf } from '../../../src/boot/check/findings.ts';
-import { listeningPorts } from '../../../src/boot/check/host.ts';
-import { kubeadmFiles } from '../../../src/boot/check/invocation.ts';
-import { checkRuntime } from '../../../src/boot/check/runtime.ts';
-import { agentWords, readUnit, variablesOf } from '../../../src/boot/check/unit.ts';
-import { expandedWords } from '../../../src/boot/check/unitWords.ts';
-import { selfSignedCertificate } from '../../../src/boot/process/selfSigned.ts';
-import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
-import { type Cri, CriError } from '../../../src/ports/ports.ts';
-import { DAEMON } from '../../programs.ts';
-import { HEADER, tempDir } from '../helpers.ts';
+import { HEADER, tempDir } from '../../../test/boot/helpers.ts';
+import { DAEMON } from '../../../test/programs.ts';
+import { check } from '../src/check.ts';
+import { exitCodeOf, type Finding, jsonOf, textOf } from '../src/findings.ts';
+import { listeningPorts } from '../src/host.ts';
+import { kubeadmFiles } from '../src/invocation.ts';
+import { checkRuntime } from '../src/runtime.ts';
+import { agentWords, readUnit, variablesOf } from '../src/unit.ts';
+import { expandedWords } from '../src/unitWords.ts';
 import { CASES, type UnitCase } from './unit/cases.ts';
 
 const project = join(import.meta.dirname, '../../..');
@@ -303,6 +303,11 @@ it('as a process changes no file, prints text, and ends with its code', async ()
   expect(snapshot()).toEqual(before);
 }, 180_000);
 
+function ownFile(specifier: string): string {
+  const [, name = '', ...path] = specifier.split('/');
+  return join(project, name === 'kubelet' ? 'src' : `packages/${name}`, ...path);
+}
+
 /** Files that a source file imports as it is loaded. */
 function loads(file: string, seen = new Set<string>()): Set<string> {
   if (seen.has(file)) return seen;
@@ -311,6 +316,7 @@ function loads(file: string, seen = new Set<string>()): Set<string> {
   for (const [, whole, from = ''] of text.matchAll(/^(?:import|export)( type)?[^'"]*?from '([^']+)'/gm)) {
     if (whole !== undefined) continue;
     if (from.startsWith('.')) loads(join(dirname(file), from), seen);
+    else if (from.startsWith('@actorlet/')) loads(ownFile(from), seen);
     else seen.add(from);
   }
   return seen;
@@ -319,6 +325,6 @@ function loads(file: string, seen = new Set<string>()): Set<string> {
 it('is loaded, with the library of host facts, by its own flag alone', () => {
   const main = loads(join(project, 'src/boot/daemon.ts'), loads(join(project, 'src/boot/main.ts')));
   expect(main.has(join(project, 'src/boot/boot.ts'))).toBe(true);
-  expect([...main].filter((file) => file === 'systeminformation' || file.includes('/boot/check/'))).toEqual([]);
-  expect(loads(join(project, 'src/boot/check/check.ts')).has('systeminformation')).toBe(false);
+  expect([...main].filter((file) => file === 'systeminformation' || file.includes('/packages/check/'))).toEqual([]);
+  expect(loads(join(project, 'packages/check/src/check.ts')).has('systeminformation')).toBe(false);
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { hasMachine } from '../../../e2e/vm/machine.ts';
+import { hasMachine } from '../../../../test/e2e/vm/machine.ts';
 import { CASES } from './cases.ts';
 import { started } from './record.ts';
 

@@ -1,15 +1,15 @@
 /** What `--check` finds on the host: swap, cgroups, ports in use, another node agent, facts. Reads only. */
 
 import { access, readdir, readFile } from 'node:fs/promises';
-import { readKernelSettings } from '../../actors/kernelSettings.ts';
-import { reservationProblems } from '../../actors/nodeFacts.ts';
-import type { NodeConfig } from '../../machines/config/config.ts';
-import { findingText, kernelFindings } from '../../machines/host/kernelSettings.ts';
-import { messageOf } from '../../machines/text/errors.ts';
-import { createHostFs } from '../dependencies/fs.ts';
-import { createHost } from '../dependencies/machine/host.ts';
-import { createKernelSettings, PROC_SYS } from '../dependencies/machine/kernelSettings.ts';
-import { podGroupProblems, rootDirProblem, swapProblem } from '../steps/host/hostChecks.ts';
+import { readKernelSettings } from '@actorlet/kubelet/actors/kernelSettings.ts';
+import { reservationProblems } from '@actorlet/kubelet/actors/nodeFacts.ts';
+import { createHostFs } from '@actorlet/kubelet/boot/dependencies/fs.ts';
+import { createHost } from '@actorlet/kubelet/boot/dependencies/machine/host.ts';
+import { createKernelSettings, PROC_SYS } from '@actorlet/kubelet/boot/dependencies/machine/kernelSettings.ts';
+import { podGroupProblems, rootDirProblem, swapProblem } from '@actorlet/kubelet/boot/steps/host/hostChecks.ts';
+import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
+import { findingText, kernelFindings } from '@actorlet/kubelet/machines/host/kernelSettings.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Finding } from './findings.ts';
 
 const CGROUP_V2 = '/sys/fs/cgroup/cgroup.controllers';

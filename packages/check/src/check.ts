@@ -1,15 +1,15 @@
 /** `actorlet --check`: reads flags, files and the host, starts nothing, changes nothing, and says what will differ or fail. */
 
-import type { NodeConfig } from '../../machines/config/config.ts';
-import { messageOf } from '../../machines/text/errors.ts';
-import { processIo } from '../boot.ts';
-import { Cleanup } from '../cleanup.ts';
-import { hostMemoryControl } from '../dependencies/machine/memoryControl.ts';
-import { StartError } from '../errors.ts';
-import { loadLibc } from '../process/libc.ts';
-import * as configure from '../steps/configure.ts';
-import type { BootContext, BootIo, Wiring } from '../steps/context.ts';
-import { judgeMemoryControl } from '../steps/host/memoryControl.ts';
+import { processIo } from '@actorlet/kubelet/boot/boot.ts';
+import { Cleanup } from '@actorlet/kubelet/boot/cleanup.ts';
+import { hostMemoryControl } from '@actorlet/kubelet/boot/dependencies/machine/memoryControl.ts';
+import { StartError } from '@actorlet/kubelet/boot/errors.ts';
+import { loadLibc } from '@actorlet/kubelet/boot/process/libc.ts';
+import * as configure from '@actorlet/kubelet/boot/steps/configure.ts';
+import type { BootContext, BootIo, Wiring } from '@actorlet/kubelet/boot/steps/context.ts';
+import { judgeMemoryControl } from '@actorlet/kubelet/boot/steps/host/memoryControl.ts';
+import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { checkFiles } from './files.ts';
 import { exitCodeOf, type Finding, jsonOf, textOf } from './findings.ts';
 import { checkHost } from './host.ts';

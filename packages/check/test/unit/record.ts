@@ -1,14 +1,14 @@
 /**
  * Starts each unit of `cases.ts` under a real systemd, and keeps what its program was started with. Some seconds, as root, after
  * `npm run e2e:setup`:
- *   scripts/node test/boot/config/unit/record.ts [FILE] && npm run format
+ *   scripts/node packages/check/test/unit/record.ts [FILE] && npm run format
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CASES, type Started, type UnitCase } from './cases.ts';
 
-const KIT = join(import.meta.dirname, '../../../e2e/vm');
+const KIT = join(import.meta.dirname, '../../../../test/e2e/vm');
 const SETUP = String.raw`
 set -u
 cat >/usr/bin/kubelet <<'END'

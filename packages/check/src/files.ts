@@ -2,14 +2,14 @@
 
 import { X509Certificate } from 'node:crypto';
 import { access } from 'node:fs/promises';
+import type { ProviderState } from '@actorlet/kubelet/actors/allocation/provider.ts';
+import { PROVIDERS } from '@actorlet/kubelet/actors/allocation/providers.ts';
+import { readKubeConfig } from '@actorlet/kubelet/boot/dependencies/kube/kubeconfig.ts';
+import { openAllocationState } from '@actorlet/kubelet/boot/steps/host/allocationState.ts';
+import { servingProblem } from '@actorlet/kubelet/boot/steps/serving.ts';
+import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { readRegular } from '@actorlet/process/src/regularFile.ts';
-import type { ProviderState } from '../../actors/allocation/provider.ts';
-import { PROVIDERS } from '../../actors/allocation/providers.ts';
-import type { NodeConfig } from '../../machines/config/config.ts';
-import { messageOf } from '../../machines/text/errors.ts';
-import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
-import { openAllocationState } from '../steps/host/allocationState.ts';
-import { servingProblem } from '../steps/serving.ts';
 import type { Finding } from './findings.ts';
 
 const FILE_BYTES_MAX = 1024 * 1024;

@@ -1,12 +1,12 @@
 /**
  * What systemd gives the kubelet: the words of `ExecStart=` in its unit and drop-ins, with the variables of its environment files
- * (systemd.exec(5), systemd.service(5) "Command lines"). Reads only. `test/boot/config/unit` compares it with a real systemd.
+ * (systemd.exec(5), systemd.service(5) "Command lines"). Reads only. `packages/check/test/unit` compares it with a real systemd.
  */
 
 import { glob, readdir, realpath } from 'node:fs/promises';
 import { basename, isAbsolute } from 'node:path';
+import { codeOf, messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { readRegular } from '@actorlet/process/src/regularFile.ts';
-import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { environmentOf } from './environmentFile.ts';
 import { type Specifiers, specified, WordReader, wordsOf } from './unitWords.ts';
 

@@ -2,12 +2,12 @@
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import type { KubeletConfiguration } from '@actorlet/kubelet/machines/config/config.ts';
+import { defaultNodeConfig } from '@actorlet/kubelet/machines/config/defaults.ts';
 import { expect, it } from 'vitest';
-import type { Finding } from '../../../src/boot/check/findings.ts';
-import { checkPods } from '../../../src/boot/check/pods.ts';
-import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
-import { defaultNodeConfig } from '../../../src/machines/config/defaults.ts';
-import { tempDir } from '../helpers.ts';
+import { tempDir } from '../../../test/boot/helpers.ts';
+import type { Finding } from '../src/findings.ts';
+import { checkPods } from '../src/pods.ts';
 
 const pod = (name: string, spec = '', more = ''): string =>
   `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}}\nspec:\n  containers: [{name: c, image: busybox}]\n${spec}${more}`;

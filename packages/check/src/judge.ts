@@ -1,25 +1,25 @@
 /** Whether a static pod would run: by the admission of the pod manager, then by an embedded runtime. Changes nothing. */
 
 import { lstatSync } from 'node:fs';
-import { allocationOptions, offered } from '../../actors/allocation/options.ts';
-import { declaredHere, nodeIdentity } from '../../actors/api/options.ts';
-import { nodeNameOf, readNodeFacts } from '../../actors/nodeFacts.ts';
-import { abilityOf, ownPlacement } from '../../actors/pods/manager/facts.ts';
-import type { NodeConfig } from '../../machines/config/config.ts';
-import type { Container } from '../../machines/kube/podTable.ts';
-import type { Pod } from '../../machines/kube/types.ts';
-import type { Volume } from '../../machines/kube/volumeTable.ts';
-import type { NodeFacts } from '../../machines/nodeFacts.ts';
-import { containerMounts, type MountedVolume } from '../../machines/pod/volumes/containerMounts.ts';
-import { admit } from '../../machines/pods/admission/admission.ts';
-import { generateContainerConfig } from '../../machines/pods/workers/config/containerConfig.ts';
-import { generateSandboxConfig } from '../../machines/pods/workers/config/sandboxConfig.ts';
-import { partOf } from '../../machines/shape/lenient.ts';
-import { messageOf } from '../../machines/text/errors.ts';
-import type { ContainerConfig, PodSandboxConfig } from '../../machines/wire/cri.ts';
-import { createClock } from '../dependencies/clock.ts';
-import { createHostFs } from '../dependencies/fs.ts';
-import { createHost } from '../dependencies/machine/host.ts';
+import { allocationOptions, offered } from '@actorlet/kubelet/actors/allocation/options.ts';
+import { declaredHere, nodeIdentity } from '@actorlet/kubelet/actors/api/options.ts';
+import { nodeNameOf, readNodeFacts } from '@actorlet/kubelet/actors/nodeFacts.ts';
+import { abilityOf, ownPlacement } from '@actorlet/kubelet/actors/pods/manager/facts.ts';
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { createHostFs } from '@actorlet/kubelet/boot/dependencies/fs.ts';
+import { createHost } from '@actorlet/kubelet/boot/dependencies/machine/host.ts';
+import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
+import type { Container } from '@actorlet/kubelet/machines/kube/podTable.ts';
+import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import type { Volume } from '@actorlet/kubelet/machines/kube/volumeTable.ts';
+import type { NodeFacts } from '@actorlet/kubelet/machines/nodeFacts.ts';
+import { containerMounts, type MountedVolume } from '@actorlet/kubelet/machines/pod/volumes/containerMounts.ts';
+import { admit } from '@actorlet/kubelet/machines/pods/admission/admission.ts';
+import { generateContainerConfig } from '@actorlet/kubelet/machines/pods/workers/config/containerConfig.ts';
+import { generateSandboxConfig } from '@actorlet/kubelet/machines/pods/workers/config/sandboxConfig.ts';
+import { partOf } from '@actorlet/kubelet/machines/shape/lenient.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { ContainerConfig, PodSandboxConfig } from '@actorlet/kubelet/machines/wire/cri.ts';
 
 /** Why a pod would not run, as what it would be: `is refused: ...`. Null: it would. Earlier pods hold their room. */
 export type Judge = (pod: Pod) => string | null;

@@ -1,11 +1,11 @@
 /** What `--check` asks the container runtime: whether it answers, its version, its cgroup driver. */
 
-import type { NodeConfig } from '../../machines/config/config.ts';
-import { messageOf } from '../../machines/text/errors.ts';
-import type { Cri, Logger } from '../../ports/ports.ts';
-import { createClock } from '../dependencies/clock.ts';
-import { createGrpcCri } from '../dependencies/cri/grpcCri.ts';
-import { isEmbeddedEndpoint } from '../dependencies/embedded.ts';
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { createGrpcCri } from '@actorlet/kubelet/boot/dependencies/cri/grpcCri.ts';
+import { isEmbeddedEndpoint } from '@actorlet/kubelet/boot/dependencies/embedded.ts';
+import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { Cri, Logger } from '@actorlet/kubelet/ports/ports.ts';
 import type { Finding } from './findings.ts';
 import { type PodsOfRuntime, UNKNOWN_RUNTIME } from './judge.ts';
 

@@ -1,13 +1,13 @@
 /** Kubelets of distributions (docs/cluster/distributions.md): what `--check` says of their flags and files, and that a node runs with them. */
 import { chmodSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { selfSignedCertificate } from '@actorlet/kubelet/boot/process/selfSigned.ts';
 import { describe, expect, it } from 'vitest';
-import { check } from '../../../../src/boot/check/check.ts';
-import type { Finding } from '../../../../src/boot/check/findings.ts';
-import { readInvocation } from '../../../../src/boot/check/invocation.ts';
-import { selfSignedCertificate } from '../../../../src/boot/process/selfSigned.ts';
-import { MANIFESTS, virtualNode } from '../../../integration/virtualNode.ts';
-import { fakeBoot, tempDir, until } from '../../helpers.ts';
+import { fakeBoot, tempDir, until } from '../../../../test/boot/helpers.ts';
+import { MANIFESTS, virtualNode } from '../../../../test/integration/virtualNode.ts';
+import { check } from '../../src/check.ts';
+import type { Finding } from '../../src/findings.ts';
+import { readInvocation } from '../../src/invocation.ts';
 import type { Distribution } from './parts.ts';
 import { DISTRIBUTIONS } from './table.ts';
 

@@ -1,21 +1,21 @@
 /** What `--check` says of static pods: of each file of `staticPodPath`, and of the document at `staticPodURL`. Reads only. */
 
-import { nodeNameOf } from '../../actors/nodeFacts.ts';
-import { type StaticSourceOptions, staticSourceOptions } from '../../actors/pods/options.ts';
-import { decodeDocument } from '../../actors/pods/sources/document.ts';
-import { listManifests } from '../../actors/pods/sources/fileReader.ts';
-import { MANIFEST_BYTES_MAX } from '../../actors/pods/sources/manifest.ts';
-import type { NodeConfig } from '../../machines/config/config.ts';
-import { podFields } from '../../machines/pods/admission/supported.ts';
-import type { Decoded } from '../../machines/pods/sources/decode.ts';
-import { applyListing, emptyFileStore, toSet } from '../../machines/pods/sources/fileStore.ts';
-import { messageOf } from '../../machines/text/errors.ts';
-import { shownUrl } from '../../machines/text/shownUrl.ts';
-import type { Documents } from '../../ports/documents.ts';
-import { createClock, createEntropy } from '../dependencies/clock.ts';
-import { createHostFs } from '../dependencies/fs.ts';
-import { createHost } from '../dependencies/machine/host.ts';
-import { httpGet } from '../dependencies/net/netGet.ts';
+import { nodeNameOf } from '@actorlet/kubelet/actors/nodeFacts.ts';
+import { type StaticSourceOptions, staticSourceOptions } from '@actorlet/kubelet/actors/pods/options.ts';
+import { decodeDocument } from '@actorlet/kubelet/actors/pods/sources/document.ts';
+import { listManifests } from '@actorlet/kubelet/actors/pods/sources/fileReader.ts';
+import { MANIFEST_BYTES_MAX } from '@actorlet/kubelet/actors/pods/sources/manifest.ts';
+import { createClock, createEntropy } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { createHostFs } from '@actorlet/kubelet/boot/dependencies/fs.ts';
+import { createHost } from '@actorlet/kubelet/boot/dependencies/machine/host.ts';
+import { httpGet } from '@actorlet/kubelet/boot/dependencies/net/netGet.ts';
+import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
+import { podFields } from '@actorlet/kubelet/machines/pods/admission/supported.ts';
+import type { Decoded } from '@actorlet/kubelet/machines/pods/sources/decode.ts';
+import { applyListing, emptyFileStore, toSet } from '@actorlet/kubelet/machines/pods/sources/fileStore.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { shownUrl } from '@actorlet/kubelet/machines/text/shownUrl.ts';
+import type { Documents } from '@actorlet/kubelet/ports/documents.ts';
 import type { Finding } from './findings.ts';
 import { type Judge, judgeOf, type PodsOfRuntime, UNKNOWN_RUNTIME } from './judge.ts';
 
