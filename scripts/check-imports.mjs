@@ -43,10 +43,10 @@ function nameOf(file) {
  * (see {@link nameOf}), or a function of (importer, imported, holders). `packages`: names, or ANY, which includes node: modules.
  */
 export const RULES = [
-  // Scenario files are YAML text; decoding text is no I/O.
+  // Decoding text is no I/O.
   {
-    folder: '`machines/document`, the reader of YAML and JSON; `machines/faults`, the fault language',
-    in: /^machines\/(?:document|faults)\//,
+    folder: '`machines/document`, the reader of YAML and JSON',
+    in: /^machines\/document\//,
     may: ['machines/'],
     packages: PURE,
   },
@@ -58,8 +58,12 @@ export const RULES = [
     packages: ['@kubernetes/client-node'],
   },
   { folder: '`machines`', in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
+  // The fault language: the same for drawn faults, scenario files and a running daemon.
+  { folder: '`faults`', in: /^faults\//, may: ['machines/', 'faults/'], packages: PURE },
+  // What a person is shown of a node at one moment. It knows every manager.
+  { folder: '`shown`', in: /^shown\//, may: ['machines/', 'faults/', 'shown/'], packages: [] },
   // The ways out of the process, as types, and what an actor may lean on beside them.
-  { folder: '`ports`', in: /^ports\//, may: ['machines/', 'ports/'], packages: [] },
+  { folder: '`ports`', in: /^ports\//, may: ['machines/', 'shown/', 'ports/'], packages: [] },
   {
     folder: '`actors/supervision`',
     in: /^actors\/supervision\//,
@@ -67,18 +71,23 @@ export const RULES = [
     packages: ['xstate'],
   },
   // The tree and the node: the only actor files that know all the others.
-  { folder: '`actors/*.ts`, the tree and one node', in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'ports/', 'actors/'], packages: PURE },
+  {
+    folder: '`actors/*.ts`, the tree and one node',
+    in: /^actors\/[^/]+\.ts$/,
+    may: ['machines/', 'shown/', 'ports/', 'actors/'],
+    packages: PURE,
+  },
   // The flight recorder is told what the supervision shows of itself; it stands below the node that carries it.
   {
     folder: '`actors/recorder`, the flight recorder',
     in: /^actors\/recorder\//,
-    may: ['machines/', 'ports/', 'actors/recorder/'],
+    may: ['machines/', 'shown/', 'ports/', 'actors/recorder/'],
     packages: PURE,
   },
   { folder: '`actors/<layer>`', in: /^actors\//, may: actorMayImport, packages: PURE },
   // Child processes, .proto files and SPDY, for programs that have I/O of their own.
   { folder: '`process`', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
-  { folder: '`admin`', in: /^admin\//, may: ['machines/', 'admin/'], packages: ANY },
+  { folder: '`admin`', in: /^admin\//, may: ['machines/', 'shown/', 'admin/'], packages: ANY },
   // The process runtime and its kind `oci` are a daemon of its own with its own I/O.
   {
     folder: '`runtimes/process`, `runtimes/oci`',
@@ -89,25 +98,39 @@ export const RULES = [
   { folder: '`runtimes`', in: /^runtimes\//, may: ['machines/', 'ports/', 'runtimes/'], packages: PURE },
   // The one access of all that is simulated to the process it runs in; a simulated node never sees it.
   { folder: '`world/src/globals.ts`', in: /^world\/globals\.ts$/, may: [], packages: ['node:crypto', 'node:process', 'node:timers'] },
-  { folder: '`world`', in: /^world\//, may: ['machines/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/'], packages: PURE },
-  { folder: '`sim`', in: /^sim\//, may: ['machines/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'sim/'], packages: PURE },
+  { folder: '`world`', in: /^world\//, may: ['machines/', 'faults/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/'], packages: PURE },
+  {
+    folder: '`sim`',
+    in: /^sim\//,
+    may: ['machines/', 'faults/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'sim/'],
+    packages: PURE,
+  },
   // Stands between a node and its ports, and runs a node on what it wrote.
   { folder: '`replay`', in: /^replay\//, may: ['machines/', 'ports/', 'actors/', 'replay/'], packages: PURE },
   // The page runs in a browser; what it shares with the daemon are frames and charts.
   {
     folder: '`inspect/page`',
     in: /^inspect\/page\//,
-    may: ['machines/', 'actors/recorder/', 'inspect/feed/frames.ts', 'inspect/project.ts', 'inspect/recording/', 'inspect/page/'],
+    may: [
+      'machines/',
+      'faults/',
+      'shown/',
+      'actors/recorder/',
+      'inspect/feed/frames.ts',
+      'inspect/project.ts',
+      'inspect/recording/',
+      'inspect/page/',
+    ],
     packages: ANY,
   },
   // The page's server, for a running daemon and for a recording.
   {
     folder: '`inspect/server`, `inspect/boot`',
     in: /^inspect\/(?:server|boot)\//,
-    may: ['machines/', 'ports/', 'actors/', 'process/', 'inspect/'],
+    may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'process/', 'inspect/'],
     packages: ANY,
   },
-  { folder: '`inspect`', in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
+  { folder: '`inspect`', in: /^inspect\//, may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
   // Which program `actorlet` is: the daemon, the observer or the check. It loads one of them.
   {
     folder: '`boot/main.ts`, the program',
@@ -118,7 +141,7 @@ export const RULES = [
   {
     folder: '`boot`, the daemon',
     in: /^boot\//,
-    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
+    may: ['machines/', 'shown/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
     packages: ANY,
   },
   // Judges what the daemon would do, with the daemon's own code.
@@ -127,35 +150,50 @@ export const RULES = [
   {
     folder: '`observe`',
     in: /^observe\//,
-    may: ['machines/', 'ports/', 'actors/', 'process/', 'runtimes/', 'check/', 'boot/', 'observe/'],
+    may: ['machines/', 'shown/', 'ports/', 'actors/', 'process/', 'runtimes/', 'check/', 'boot/', 'observe/'],
     packages: ANY,
   },
   // What a fleet has of the outside is what the daemon has.
   {
     folder: '`fleet/boot`, its program and its library',
     in: /^fleet\/(?:boot\/|index\.ts$)/,
-    may: ['machines/', 'ports/', 'actors/', 'process/', 'admin/', 'runtimes/hollow/', 'world/', 'boot/', 'fleet/'],
+    may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'process/', 'admin/', 'runtimes/hollow/', 'world/', 'boot/', 'fleet/'],
     packages: ANY,
   },
   // Its nodes are the production tree on machines of the simulation, with a real clock and a real API server.
   {
     folder: '`fleet`',
     in: /^fleet\//,
-    may: ['machines/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'fleet/'],
+    may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'fleet/'],
     packages: [...PURE, '@marcbachmann/cel-js'],
   },
   // Starts daemons as processes; of the node's own code it shares only what reads manifests.
   {
     folder: '`harness`',
     in: /^harness\//,
-    may: ['machines/', 'admin/', 'process/', 'actors/pods/sources/manifest.ts', 'runtimes/process/admin.ts', 'fleet/index.ts', 'harness/'],
+    may: [
+      'machines/',
+      'faults/',
+      'shown/',
+      'admin/',
+      'process/',
+      'actors/pods/sources/manifest.ts',
+      'runtimes/process/admin.ts',
+      'fleet/index.ts',
+      'harness/',
+    ],
     packages: ANY,
   },
-  { folder: '`ctl/commands/try*`', in: /^ctl\/commands\/try/, may: ['machines/', 'admin/', 'process/', 'ctl/', 'harness/'], packages: ANY },
+  {
+    folder: '`ctl/commands/try*`',
+    in: /^ctl\/commands\/try/,
+    may: ['machines/', 'faults/', 'shown/', 'admin/', 'process/', 'ctl/', 'harness/'],
+    packages: ANY,
+  },
   {
     folder: '`ctl/commands/sim*`',
     in: /^ctl\/commands\/sim/,
-    may: ['machines/', 'ports/', 'actors/', 'admin/', 'process/', 'ctl/', 'replay/', 'sim/'],
+    may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'admin/', 'process/', 'ctl/', 'replay/', 'sim/'],
     packages: ANY,
   },
   // What a replay leaves of its recording, the simulation plays. A changed configuration is checked as the daemon checks it.
@@ -163,7 +201,7 @@ export const RULES = [
     folder: '`ctl/commands/replay*`',
     in: /^ctl\/commands\/replay/,
     may: [
-      ...['machines/', 'ports/', 'actors/', 'admin/', 'process/', 'ctl/'],
+      ...['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'admin/', 'process/', 'ctl/'],
       ...['replay/', 'inspect/', 'runtimes/hollow/', 'world/', 'sim/', 'boot/config/'],
     ],
     packages: ANY,
@@ -172,10 +210,10 @@ export const RULES = [
   {
     folder: '`ctl/commands/recording*`',
     in: /^ctl\/commands\/recording/,
-    may: ['machines/', 'ports/', 'actors/recorder/', 'admin/', 'ctl/', 'inspect/'],
+    may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/recorder/', 'admin/', 'ctl/', 'inspect/'],
     packages: ANY,
   },
-  { folder: '`ctl`', in: /^ctl\//, may: ['machines/', 'admin/', 'process/', 'ctl/'], packages: ANY },
+  { folder: '`ctl`', in: /^ctl\//, may: ['machines/', 'faults/', 'shown/', 'admin/', 'process/', 'ctl/'], packages: ANY },
 ];
 
 /**
@@ -183,7 +221,7 @@ export const RULES = [
  * Another actor is out of reach. `holders`: see {@link holdersIn}.
  */
 function actorMayImport(importer, imported, holders) {
-  if (['machines/', 'ports/', 'actors/supervision/'].some((below) => imported.startsWith(below))) return true;
+  if (['machines/', 'faults/', 'shown/', 'ports/', 'actors/supervision/'].some((below) => imported.startsWith(below))) return true;
   if (/^actors\/[^/]+\/client\.ts$/.test(imported)) return true;
   const [mine, theirs] = [placeOf(importer), placeOf(imported)];
   if (dirname(mine) !== dirname(theirs)) return false;
@@ -270,7 +308,7 @@ function verdict(rule, from, { specifier, target, holders }) {
   const ok = typeof rule.may === 'function' ? rule.may(from, target, holders) : rule.may.some((prefix) => target.startsWith(prefix));
   const allowed =
     typeof rule.may === 'function'
-      ? "machines, ports, actors/supervision, own files, what the layer shares, a layer's client.ts"
+      ? "machines, faults, shown, ports, actors/supervision, own files, what the layer shares, a layer's client.ts"
       : rule.may.join(', ');
   return ok ? null : `${target} (allowed here: ${allowed})`;
 }
@@ -280,7 +318,7 @@ export function managerOf(file) {
   const [, below] = /^(?:machines|actors)\/(.*\/)[^/]+$/.exec(file) ?? [];
   if (below === undefined || FLOORS.some((floor) => file.startsWith(floor))) return null;
   const [layer, name] = below.split('/');
-  if (layer === 'shown' || layer === 'supervision') return null;
+  if (layer === 'supervision') return null;
   if (!LAYERS.includes(layer)) return layer;
   const manager = name === '' || name === undefined ? layer : `${layer}/${name}`;
   return SHARED_BY[manager] ?? manager;
@@ -341,7 +379,8 @@ function cycles(graph) {
 /** The table of docs/architecture/source-layout.md. */
 export function table() {
   const named = (may) => {
-    if (typeof may === 'function') return "`machines`, `ports`, `actors/supervision`, itself, what its layer shares, a layer's `client.ts`";
+    if (typeof may === 'function')
+      return "`machines`, `faults`, `shown`, `ports`, `actors/supervision`, itself, what its layer shares, a layer's `client.ts`";
     if (may.includes('')) return 'everything';
     return may.length === 0 ? 'nothing' : may.map((m) => `\`${shown(m)}\``).join(', ');
   };
@@ -352,14 +391,14 @@ export function table() {
   return ['| folder | may import | packages |', '|---|---|---|', ...rows].join('\n');
 }
 
-/** The drawing of ARCHITECTURE.md: who imports whom in src/machines, a box for each floor, the managers and what is shown. */
+/** The drawing of ARCHITECTURE.md: who imports whom in src/machines, a box for each floor and the managers. */
 export function drawing(root) {
   const src = join(root, 'src');
-  const boxes = [...FLOORS.map((f) => f.replace(/^machines\/|\/$|\.ts$/g, '')), 'managers', 'shown'];
+  const boxes = [...FLOORS.map((f) => f.replace(/^machines\/|\/$|\.ts$/g, '')), 'managers'];
   const boxOf = (file) => {
     const floor = FLOORS.findIndex((f) => file.startsWith(f));
     if (floor >= 0) return floor;
-    return boxes.indexOf(file.startsWith('machines/shown/') ? 'shown' : 'managers');
+    return boxes.indexOf('managers');
   };
   const arrows = new Set();
   for (const path of sources(join(src, 'machines'))) {

@@ -17,7 +17,6 @@ export const FLOORS = [
   'machines/config/',
   'machines/pod/',
   'machines/figures/',
-  'machines/faults/',
   'machines/chart/',
 ];
 

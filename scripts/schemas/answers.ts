@@ -1,5 +1,5 @@
 /** JSON Schema of what `actorctl -o json` prints of `why`, `healthz`, `recorder`, `deaths`, `death` and `disagreements`. */
-import { DEATH_HEAD, ENTRY, HEALTH, LEDGER, WHY } from '../../src/machines/shown/answers.ts';
+import { DEATH_HEAD, ENTRY, HEALTH, LEDGER, WHY } from '@actorlet/shown/src/answers.ts';
 import { type Dialect, fieldSchemas, type JsonSchema, objectSchema, requiredOf } from './jsonSchema.ts';
 
 const DIALECT: Dialect = { nulls: false, nullsInMaps: false, nonEmpty: false, zeroDuration: false, zeroIsUnset: false };

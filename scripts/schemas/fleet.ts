@@ -1,4 +1,6 @@
 /** JSON Schema of fleet files: the table of `packages/fleet/src/spec`. */
+
+import { SCENARIO_API_VERSION } from '@actorlet/faults/src/table.ts';
 import { API_FAULT, API_FAULTS, API_SELECT } from '@actorlet/fleet/src/spec/apiFaults.ts';
 import {
   ADOPT,
@@ -36,7 +38,6 @@ import {
   time,
 } from '@actorlet/fleet/src/spec/table.ts';
 import { TROUBLE } from '@actorlet/fleet/src/spec/trouble.ts';
-import { SCENARIO_API_VERSION } from '../../src/machines/faults/table.ts';
 import { bytes, type Shape } from '../../src/machines/shape/shape.ts';
 import { type Dialect, fieldSchema, fieldSchemas, type JsonSchema, objectSchema, requiredOf } from './jsonSchema.ts';
 

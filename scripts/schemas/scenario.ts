@@ -1,6 +1,6 @@
-/** JSON Schema of scenario files: the tables of `src/machines/faults`, one definition for each kind of fault. */
-import { FAULT_KIND_NAMES, FAULT_KINDS, type FaultField, type FaultKind } from '../../src/machines/faults/kinds.ts';
-import { FAULTS_MAX } from '../../src/machines/faults/read/decode.ts';
+/** JSON Schema of scenario files: the tables of `packages/faults`, one definition for each kind of fault. */
+import { FAULT_KIND_NAMES, FAULT_KINDS, type FaultField, type FaultKind } from '@actorlet/faults/src/kinds.ts';
+import { FAULTS_MAX } from '@actorlet/faults/src/read/decode.ts';
 import {
   DURATION,
   LASTING,
@@ -13,7 +13,7 @@ import {
   WORKLOAD,
   WORKLOAD_KINDS,
   WORKLOAD_WHEN,
-} from '../../src/machines/faults/table.ts';
+} from '@actorlet/faults/src/table.ts';
 import { type Dialect, fieldSchema, fieldSchemas, type JsonSchema, objectSchema, requiredOf } from './jsonSchema.ts';
 
 const DIALECT: Dialect = { nulls: false, nullsInMaps: false, nonEmpty: true, zeroDuration: true, zeroIsUnset: false };

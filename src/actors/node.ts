@@ -1,5 +1,8 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
 
+import { createUsageLog, type UsageLog } from '@actorlet/shown/src/deaths/usageLog.ts';
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { entryLine, isBelow } from '@actorlet/shown/src/recorderEntry.ts';
 import { apiView, type NodeView } from '../machines/api/messages.ts';
 import { addressesByCloud } from '../machines/api/node/nodeAddresses.ts';
 import { chartOf } from '../machines/chart/definition.ts';
@@ -11,9 +14,6 @@ import { podOfMessage } from '../machines/pod/setAside.ts';
 import { statusesView } from '../machines/pods/status/messages.ts';
 import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
 import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
-import { createUsageLog, type UsageLog } from '../machines/shown/deaths/usageLog.ts';
-import type { Moment } from '../machines/shown/moment/moment.ts';
-import { entryLine, isBelow } from '../machines/shown/recorderEntry.ts';
 import { handlingPod } from '../ports/handling.ts';
 import type { Clock, Ports } from '../ports/ports.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';

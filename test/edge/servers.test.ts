@@ -1,5 +1,6 @@
 /** The edge's servers over real loopback ports: what they answer, and what they answer while the node is not well. */
 
+import { treeHealth } from '@actorlet/shown/src/treeHealth.ts';
 import { afterEach, describe, expect, it } from 'vitest';
 import { healthzServerSpec } from '../../src/actors/edge/healthz.ts';
 import { type ReadOnlyOptions, readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
@@ -9,7 +10,6 @@ import { createMetrics } from '../../src/boot/dependencies/metrics/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
-import { treeHealth } from '../../src/machines/shown/treeHealth.ts';
 import { LEAVING, REFUSED } from '../lifeStates.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { actor, run, sampleTree, stateAt, until, views } from './harness.ts';

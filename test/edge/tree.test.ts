@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { RecorderFilter } from '@actorlet/shown/src/moment/moment.ts';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
@@ -22,7 +23,6 @@ import {
   eventsAddr,
   eventsView,
 } from '../../src/machines/foundation/messages.ts';
-import type { RecorderFilter } from '../../src/machines/shown/moment/moment.ts';
 import { type ActorView, findActor } from '../../src/machines/supervision/actorState.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { until } from './harness.ts';

@@ -1,5 +1,6 @@
 /** Files that others may have written to: logs, checkpoints, configuration, and texts of any kind. */
 
+import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
 import fc from 'fast-check';
 import { stringify } from 'yaml';
 import { decodeConfigFile } from '../../src/boot/config/decode.ts';
@@ -11,7 +12,6 @@ import { chooseNodeIPs } from '../../src/machines/api/node/nodeAddresses.ts';
 import { logWriter, parseLogLine } from '../../src/machines/edge/https/logs/logLines.ts';
 import { parseLogOptions } from '../../src/machines/edge/https/logs/logOptions.ts';
 import { bootTimeMs, nodeCpu, nodeMemory, nodeNetwork, nodeSwap, taskCount } from '../../src/machines/edge/stats/procStats.ts';
-import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { decodeCheckpoint, encodeCheckpoint } from '../../src/machines/foundation/checkpoint.ts';
 import { parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 import { parseImageRef } from '../../src/machines/kube/imageRef.ts';

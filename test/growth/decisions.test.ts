@@ -1,6 +1,9 @@
 /** The same for what else others write: objects of the API, files, logs, answers of runtimes, plugins and registries, requests. */
 
+import { createMatcher } from '@actorlet/faults/src/match.ts';
+import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
 import { stagesOf } from '@actorlet/fleet/src/pods/stages.ts';
+import { redacted } from '@actorlet/shown/src/deaths/redact.ts';
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../src/actors/pods/sources/manifest.ts';
 import { mountErrorOf } from '../../src/boot/dependencies/mounts/mountError.ts';
@@ -13,8 +16,6 @@ import { parseLogLine } from '../../src/machines/edge/https/logs/logLines.ts';
 import { parseLogOptions } from '../../src/machines/edge/https/logs/logOptions.ts';
 import { readLogQuery } from '../../src/machines/edge/https/logs/logQuery.ts';
 import { nodeNetwork } from '../../src/machines/edge/stats/procStats.ts';
-import { createMatcher } from '../../src/machines/faults/match.ts';
-import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { parseMountinfo } from '../../src/machines/host/mountinfo.ts';
 import { parseImageRef } from '../../src/machines/kube/imageRef.ts';
 import { envName, ipAddress, qualifiedName, quantityValue } from '../../src/machines/kube/names.ts';
@@ -49,7 +50,6 @@ import { decodeObject } from '../../src/machines/services/objects/decode.ts';
 import { csiVersion } from '../../src/machines/services/plugins/rules.ts';
 import { directoriesOf, pathProblem } from '../../src/machines/services/volumes/atomic.ts';
 import { buildPayload } from '../../src/machines/services/volumes/payload.ts';
-import { redacted } from '../../src/machines/shown/deaths/redact.ts';
 import { parseGoDuration } from '../../src/machines/text/go/goDuration.ts';
 import { goQuote } from '../../src/machines/text/go/goQuote.ts';
 import { printable } from '../../src/machines/text/table.ts';

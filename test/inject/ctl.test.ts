@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { runCtl } from '@actorlet/ctl/src/cli.ts';
+import type { FaultView } from '@actorlet/faults/src/live.ts';
+import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { FaultView } from '../../src/machines/faults/live.ts';
-import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { actor } from '../edge/harness.ts';
 
 interface Asked {

@@ -3,9 +3,9 @@
  * and every one of them is told.
  */
 
+import { LIVE_SCENARIOS_MAX, planLive } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
 import { describe, expect, it } from 'vitest';
-import { LIVE_SCENARIOS_MAX, planLive } from '../../src/machines/faults/live.ts';
-import { injectorAddr } from '../../src/machines/faults/messages.ts';
 
 import { address, type Message } from '../../src/machines/supervision/address.ts';
 import { injectorRig, NODE, scenario } from './rig.ts';

@@ -2,8 +2,9 @@
  * The interceptor in front of the API server: a fault hits the requests and watches it names, and what was injected
  * ends when it is healed.
  */
+
+import { apiSubject } from '@actorlet/faults/src/subjects.ts';
 import { describe, expect, it } from 'vitest';
-import { apiSubject } from '../../src/machines/faults/subjects.ts';
 import type { KubeRequest, KubeResult } from '../../src/machines/kube/request.ts';
 import type { KubeApi } from '../../src/ports/kube.ts';
 import { injectorRig, watched } from './rig.ts';

@@ -1,8 +1,8 @@
 /** The production tree with fault injection allowed, in virtual time. */
 
+import type { InjectAnswer, InjectorEvent } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
 import { describe, expect, it } from 'vitest';
-import type { InjectAnswer, InjectorEvent } from '../../src/machines/faults/live.ts';
-import { injectorAddr } from '../../src/machines/faults/messages.ts';
 import { eventsView } from '../../src/machines/foundation/messages.ts';
 import { criView } from '../../src/machines/runtime/cri/messages.ts';
 

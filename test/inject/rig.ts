@@ -1,15 +1,15 @@
 /** A small tree with the fault injector in it, on virtual time, and ports behind its interceptors. */
 
+import type { InjectAnswer, InjectionView, InjectorEvent } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
+import { decodeScenario, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import { ActiveFaults } from '../../src/actors/foundation/injector/activeFaults.ts';
 import { injectorSpec } from '../../src/actors/foundation/injector/injector.ts';
 import { interceptPorts } from '../../src/actors/foundation/injector/interceptors/ports.ts';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
 import { createTree, type SupervisionTree } from '../../src/actors/supervision/tree.ts';
 import type { ActorSpec } from '../../src/actors/supervision/types.ts';
-import type { InjectAnswer, InjectionView, InjectorEvent } from '../../src/machines/faults/live.ts';
-import { injectorAddr } from '../../src/machines/faults/messages.ts';
-import { decodeScenario, scenarioErrorText } from '../../src/machines/faults/read/decode.ts';
-import type { Scenario } from '../../src/machines/faults/types.ts';
 import { eventsView, type RecordedEvent } from '../../src/machines/foundation/messages.ts';
 import type { Answer, Message, ReplyTo } from '../../src/machines/supervision/address.ts';
 import type { KubeApi } from '../../src/ports/kube.ts';

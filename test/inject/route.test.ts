@@ -1,9 +1,10 @@
 /** `/inject` on the admin socket: closed unless fault injection is on, and nothing is injected of what is refused. */
+
+import { SCENARIO_BYTES_MAX } from '@actorlet/faults/src/read/decode.ts';
 import { describe, expect, it } from 'vitest';
 import { faultRoute } from '../../src/actors/edge/admin/faultRoute.ts';
 import type { ActorCtx } from '../../src/actors/supervision/types.ts';
 import type { ServerEvent } from '../../src/machines/edge/messages.ts';
-import { SCENARIO_BYTES_MAX } from '../../src/machines/faults/read/decode.ts';
 import type { HttpReply, HttpRequest } from '../../src/ports/sockets/net.ts';
 import { injectorRig, type Rig } from './rig.ts';
 

@@ -1,5 +1,6 @@
 /** What a virtual node says of a pod of the API, and what of it runs. */
 
+import { explainPod } from '@actorlet/shown/src/why/why.ts';
 import { claimStepsView, claimsView } from '../../src/machines/allocation/claims/messages.ts';
 import { eventsView } from '../../src/machines/foundation/messages.ts';
 import { waitingPodsView } from '../../src/machines/pods/admission/messages.ts';
@@ -7,7 +8,6 @@ import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { sourceErrorsView } from '../../src/machines/pods/podConfig/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { criView } from '../../src/machines/runtime/cri/messages.ts';
-import { explainPod } from '../../src/machines/shown/why/why.ts';
 import type { VirtualNode } from './virtualNode.ts';
 
 /** What `actorctl why` prints. */

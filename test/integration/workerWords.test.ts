@@ -3,12 +3,12 @@
 import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
 import { podFrame } from '@actorlet/inspect/src/feed/podDetail.ts';
 import { podRows } from '@actorlet/inspect/src/feed/rows.ts';
+import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
 import { expect, it } from 'vitest';
 import { INSPECT, inspectedOf } from '../../packages/inspect/test/rig.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { podWorkerMachine } from '../../src/machines/pods/workers/podWorkerMachine.ts';
-import type { PodSummary } from '../../src/machines/shown/podSummary.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 import type { HttpReply } from '../../src/ports/sockets/net.ts';
 import { arranged, type KillCase } from './kill/killing.ts';

@@ -4,6 +4,9 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { FAULT_KIND_NAMES, FAULT_KINDS } from '@actorlet/faults/src/kinds.ts';
+import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
+import { BEYOND_SHAPE, HEAD, NEEDED, REFUSED } from '@actorlet/faults/test/refused.ts';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { schemaFiles } from '../../scripts/schemas/files.ts';
@@ -14,11 +17,8 @@ import { validate as problemsOf } from '../../src/boot/config/validate.ts';
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../../src/machines/config/defaults.ts';
 import { createFeatureGates } from '../../src/machines/config/gates.ts';
 import { toV1beta1 } from '../../src/machines/config/v1beta1.ts';
-import { FAULT_KIND_NAMES, FAULT_KINDS } from '../../src/machines/faults/kinds.ts';
-import { decodeScenario } from '../../src/machines/faults/read/decode.ts';
 import { podFields } from '../../src/machines/pods/admission/supported.ts';
 import { decodeManifest } from '../../src/machines/pods/sources/decode.ts';
-import { BEYOND_SHAPE, HEAD, NEEDED, REFUSED } from '../faults/refused.ts';
 import { md5Hex } from '../growth/inputs.ts';
 import { rotating } from '../rotation.ts';
 import { complaintsOf, examples, root, validator, variants } from './rig.ts';

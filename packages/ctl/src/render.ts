@@ -1,11 +1,11 @@
 /** The daemon's JSON answers as text. Pure. */
 
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
-import { eventMessage } from '@actorlet/kubelet/machines/shown/eventLog.ts';
-import { podStatus } from '@actorlet/kubelet/machines/shown/podStatus.ts';
-import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { renderTable } from '@actorlet/kubelet/machines/text/table.ts';
+import { eventMessage } from '@actorlet/shown/src/eventLog.ts';
+import { podStatus } from '@actorlet/shown/src/podStatus.ts';
+import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
 
 /** `wide`: with what else is known of each. `namespace`: pods of others are left out; '' or absent: none are. */
 export function renderPods(pods: readonly PodSummary[], o: { wide?: boolean; namespace?: string } = {}): string[] {

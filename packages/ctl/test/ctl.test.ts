@@ -15,7 +15,7 @@ import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
-import { entryLine, type RecorderEntry } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
+import { entryLine, type RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { run, sampleTree, stateAt, until, views } from '../../../test/edge/harness.ts';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { type ApiNode, compareNode, type NodeFactsPage } from '@actorlet/kubelet/machines/shown/nodePage.ts';
+import { type ApiNode, compareNode, type NodeFactsPage } from '@actorlet/shown/src/nodePage.ts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runCtl } from '../src/cli.ts';
 import { checkNode } from '../src/commands/nodeApi.ts';

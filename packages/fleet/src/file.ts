@@ -1,7 +1,7 @@
 /** A fleet file: YAML text to a {@link FleetSpec}, or everything that is wrong with it, each with its line and field. */
-import { readDocument } from '@actorlet/kubelet/machines/faults/read/document.ts';
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
-import type { ScenarioError } from '@actorlet/kubelet/machines/faults/types.ts';
+import { readDocument } from '@actorlet/faults/src/read/document.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
+import type { ScenarioError } from '@actorlet/faults/src/types.ts';
 import type { PodRule } from './pods/rules.ts';
 import { type AdoptSpec, decodeAdopt } from './spec/adopt.ts';
 import { decodeExpect, type ExpectSpec } from './spec/expect.ts';

@@ -1,8 +1,8 @@
 /** Many nodes in one process, each the production tree on a machine of its own. */
 
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
 import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';

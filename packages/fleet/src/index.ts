@@ -12,7 +12,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
+import { scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { adopt, removeNodes } from './boot/adopt.ts';
 import { claimed, clusterOf } from './boot/alone.ts';

@@ -1,5 +1,5 @@
 /** A fleet file lived through: its steps at their times, and whether what it expects came in time. */
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';

@@ -3,7 +3,7 @@
 import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { type AdminAnswer, refusal } from '@actorlet/admin/src/client.ts';
-import type { InjectionView } from '@actorlet/kubelet/machines/faults/live.ts';
+import type { InjectionView } from '@actorlet/faults/src/live.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
 

@@ -7,7 +7,7 @@ import { runCtl } from '@actorlet/ctl/src/cli.ts';
 import { notStarted } from '@actorlet/ctl/src/exec/notStarted.ts';
 import type { CtlIo, Terminal } from '@actorlet/ctl/src/io.ts';
 import { labelSelector } from '@actorlet/ctl/src/labelSelector.ts';
-import type { NodeExplained, PodExplained } from '@actorlet/kubelet/machines/shown/answers.ts';
+import type { NodeExplained, PodExplained } from '@actorlet/shown/src/answers.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type HollowNode, hollowNode, until } from '../../../test/integration/hollowNode.ts';
 import { complaintsOf, validator } from '../../../test/schemas/rig.ts';

@@ -1,11 +1,11 @@
 /** What is done to a node by hand, and through no port, is in its recording: faults of the page, messages, kills, taps. */
 
+import type { InjectAnswer, InjectorEvent } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
+import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
 import { RecordingWriter } from '@actorlet/inspect/src/recording/writer.ts';
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
 import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
-import type { InjectAnswer, InjectorEvent } from '@actorlet/kubelet/machines/faults/live.ts';
-import { injectorAddr } from '@actorlet/kubelet/machines/faults/messages.ts';
-import { decodeScenario } from '@actorlet/kubelet/machines/faults/read/decode.ts';
 import { podManagerAddr } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { Answer, ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { expect, it } from 'vitest';

@@ -1,5 +1,5 @@
 /** What people read of runs: a failure with the command that repeats it, and a summary of what many runs did. */
-import { FAULT_KIND_NAMES } from '@actorlet/kubelet/machines/faults/kinds.ts';
+import { FAULT_KIND_NAMES } from '@actorlet/faults/src/kinds.ts';
 import { addCoverage, type Coverage, coverageOf } from './coverage.ts';
 import { WINDOW } from './nemesis/attack/hits.ts';
 import { describeFault } from './nemesis/faults.ts';

@@ -1,5 +1,5 @@
 /** The options of a run, and its result. */
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import type { NodeTuning } from '@actorlet/world/src/node/nodeTuning.ts';
 import type { Coverage } from './coverage.ts';
 import type { Fault } from './nemesis/faults.ts';

@@ -1,7 +1,7 @@
 /** Faults of one simulated node: disk, mailboxes. */
 
+import type { FaultSpec } from '@actorlet/faults/src/types.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
-import type { FaultSpec } from '@actorlet/kubelet/machines/faults/types.ts';
 import { containerGcAddr } from '@actorlet/kubelet/machines/reclaim/messages.ts';
 import { drain } from '@actorlet/world/src/globals.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';

@@ -1,8 +1,8 @@
 /** Scenarios in the simulation: each example runs and hits what it aims at, and what a fault says is what happens. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { decodeScenario, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import { decodeScenario, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { describe, expect, it } from 'vitest';
 import { runSim, type SimOptions, type SimResult } from '../src/index.ts';

@@ -4,14 +4,14 @@
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
 
+import { findPod, recordMeant } from '@actorlet/shown/src/findPod.ts';
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { json as jsonPage, podsAnswer, type ShownPage, withPods } from '@actorlet/shown/src/moment/pages.ts';
+import { nodePage } from '@actorlet/shown/src/nodePage.ts';
+import { logFileOf } from '@actorlet/shown/src/podLogs.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import type { PodVolumes } from '../../machines/figures/volumeStats.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
-import { findPod, recordMeant } from '../../machines/shown/findPod.ts';
-import type { Moment } from '../../machines/shown/moment/moment.ts';
-import { json as jsonPage, podsAnswer, type ShownPage, withPods } from '../../machines/shown/moment/pages.ts';
-import { nodePage } from '../../machines/shown/nodePage.ts';
-import { logFileOf } from '../../machines/shown/podLogs.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import { criClient } from '../runtime/client.ts';

@@ -3,13 +3,14 @@
  * Lost on restart: that; its time begins anew.
  * Rebuilt from: the observer port, the listing of the runtime, and the pods.
  */
+
+import type { UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
+import { observerView } from '@actorlet/shown/src/observer/ledger.ts';
+import { unexpectedActs } from '@actorlet/shown/src/observer/unexpected.ts';
 import { fromCallback } from 'xstate';
 import type { Pod } from '../../machines/kube/types.ts';
 import { isWanted, podsView } from '../../machines/pods/manager/messages.ts';
 import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
-import type { UnexpectedAct } from '../../machines/shown/observer/ledger.ts';
-import { observerView } from '../../machines/shown/observer/ledger.ts';
-import { unexpectedActs } from '../../machines/shown/observer/unexpected.ts';
 import type { Observer } from '../../ports/machine/observer.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 

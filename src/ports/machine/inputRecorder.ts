@@ -1,5 +1,5 @@
 /** The port that switches the recording of inputs on and off. */
-import type { InputsRecorded } from '../../machines/shown/answers.ts';
+import type { InputsRecorded } from '@actorlet/shown/src/answers.ts';
 
 export interface RecordingWanted {
   folder: string;

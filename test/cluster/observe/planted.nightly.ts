@@ -4,9 +4,9 @@
  */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Disagreement } from '@actorlet/shown/src/observer/ledger.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scratch } from '../../../packages/sim/test/mutants/scratch.ts';
-import type { Disagreement } from '../../../src/machines/shown/observer/ledger.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { startApiProxy } from '../../e2e/lab/cluster/apiProxy.ts';
 import { createReferenceKubelet, REFERENCE_LOGS, whyNoReferenceKubelet } from '../../e2e/lab/cluster/referenceKubelet.ts';

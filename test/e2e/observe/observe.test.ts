@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
+import type { ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObserverLedger } from '../../../src/machines/shown/observer/ledger.ts';
 import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { Observer } from '../lab/observer.ts';
 import { PageBrowser, pageBehind, picture } from '../lab/page/browser.ts';

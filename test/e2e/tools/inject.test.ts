@@ -1,8 +1,8 @@
 /** Faults injected into a real daemon on a real containerd: the node gets over them, and containers are left as they are. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { InjectionView } from '@actorlet/faults/src/live.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { InjectionView } from '../../../src/machines/faults/live.ts';
 import { type ActorView, findActor } from '../../../src/machines/supervision/actorState.ts';
 import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';

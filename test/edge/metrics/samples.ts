@@ -1,5 +1,6 @@
 /** Pods, statuses and views that the edge's tests share. */
 
+import type { WhyInput } from '@actorlet/shown/src/why/whySources.ts';
 import type { RecordedEvent } from '../../../src/machines/foundation/messages.ts';
 import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';
 import type { SourceName } from '../../../src/machines/pod/runtime/seen.ts';
@@ -8,7 +9,6 @@ import type { SourceError } from '../../../src/machines/pods/podConfig/messages.
 import type { StatusView } from '../../../src/machines/pods/status/messages.ts';
 import type { WorkerSummary } from '../../../src/machines/pods/workers/messages.ts';
 import type { CriView } from '../../../src/machines/runtime/cri/messages.ts';
-import type { WhyInput } from '../../../src/machines/shown/why/whySources.ts';
 import { findActor } from '../../../src/machines/supervision/actorState.ts';
 import { RUNNING } from '../../lifeStates.ts';
 import { sampleTree } from '../harness.ts';

@@ -1,10 +1,11 @@
 /** The first state of the pods of a node by a stream of initial events, from servers that send, refuse, ignore or break it off. */
+
+import { explainNode } from '@actorlet/shown/src/why/whyNode.ts';
 import { describe, expect, it } from 'vitest';
 import { liveMoment } from '../../../src/actors/edge/answers/liveMoment.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
 import { INITIAL_SILENCE_MAX_MS } from '../../../src/machines/api/listWatchMachine.ts';
 import { apiView } from '../../../src/machines/api/messages.ts';
-import { explainNode } from '../../../src/machines/shown/why/whyNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 import { cluster, create, created, isReady } from './clusterPods.ts';
 

@@ -1,7 +1,8 @@
 /** An API server that keeps this node away from its pods: for how long, and what says so. */
+
+import { lostPeers } from '@actorlet/shown/src/moment/lostPeers.ts';
 import { expect, it } from 'vitest';
 import { DEAF_AFTER_MS } from '../../../src/machines/api/messages.ts';
-import { lostPeers } from '../../../src/machines/shown/moment/lostPeers.ts';
 import { cluster, create, isReady } from '../cluster/clusterPods.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 

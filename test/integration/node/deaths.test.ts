@@ -1,9 +1,10 @@
 /** What is kept of containers and pods that end badly, are refused, or get stuck: a whole node in virtual time. */
+
+import { type DeathBundle, readBundle } from '@actorlet/shown/src/deaths/bundle.ts';
+import { deathHtml } from '@actorlet/shown/src/deaths/html.ts';
+import { deathLines } from '@actorlet/shown/src/deaths/text.ts';
 import { describe, expect, it } from 'vitest';
 import { deathsDir, deathsView } from '../../../src/machines/reclaim/deaths/messages.ts';
-import { type DeathBundle, readBundle } from '../../../src/machines/shown/deaths/bundle.ts';
-import { deathHtml } from '../../../src/machines/shown/deaths/html.ts';
-import { deathLines } from '../../../src/machines/shown/deaths/text.ts';
 import { complaintsOf, validator } from '../../schemas/rig.ts';
 import { cluster, create, inApi, secret } from '../cluster/clusterPods.ts';
 import { MANIFESTS, pod, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';

@@ -1,11 +1,11 @@
 /** What drivers, plugins and the image service answered last, or have not answered: in `why` of pod and node, and in events. */
 
 import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
+import { whyOf } from '@actorlet/shown/src/why/whyOf.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
 import { describe, expect, it } from 'vitest';
 import { INSPECT, inspectedOf } from '../../../packages/inspect/test/rig.ts';
-import { whyOf } from '../../../src/machines/shown/why/whyOf.ts';
 import type { CsiMethod } from '../../../src/machines/wire/csi.ts';
 import { SOCKET as DRA_SOCKET, DRIVER, driver as draDriver, unplug, withClaim } from '../claims/resourceClaims.ts';
 import { create, drop, events, inApi, isReady, secret } from '../cluster/clusterPods.ts';

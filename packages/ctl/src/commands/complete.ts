@@ -1,10 +1,10 @@
 /** What may follow the words of a command line, where a node knows it: pods, containers, actors, injections. */
 import { adminClient } from '@actorlet/admin/src/client.ts';
-import type { InjectionView } from '@actorlet/kubelet/machines/faults/live.ts';
+import type { InjectionView } from '@actorlet/faults/src/live.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { DeathHead } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
-import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import { type ActorView, allPaths } from '@actorlet/kubelet/machines/supervision/actorState.ts';
+import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
 
 /** A shell waits no longer for a node that does not answer. */
 const WAIT_MS = 1_000;

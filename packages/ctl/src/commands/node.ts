@@ -1,9 +1,9 @@
 /** `actorctl node`: the Node object beside what its daemon knows; cordon, uncordon and drain. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
-import { compareNode, type NodeFactsPage } from '@actorlet/kubelet/machines/shown/nodePage.ts';
 import { clockTime, shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { renderTable } from '@actorlet/kubelet/machines/text/table.ts';
+import { compareNode, type NodeFactsPage } from '@actorlet/shown/src/nodePage.ts';
 import type { V1Pod } from '@kubernetes/client-node';
 import { type Asked, type Command, print, printData, wantsData, widthOf } from '../asked.ts';
 import type { CtlIo } from '../io.ts';

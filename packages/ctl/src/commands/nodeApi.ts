@@ -1,8 +1,8 @@
 /** The Node object through the official client, which is loaded only when it is wanted. */
 
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
-import type { ApiNode } from '@actorlet/kubelet/machines/shown/nodePage.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { ApiNode } from '@actorlet/shown/src/nodePage.ts';
 import type { CoordinationV1Api, CoreV1Api, V1Pod } from '@kubernetes/client-node';
 
 /** The oldest Node.js on which the client's HTTP library runs. */

@@ -2,9 +2,9 @@
 
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { socketPathFrom } from '@actorlet/admin/src/socketPath.ts';
-import type { NodeFactsPage } from '@actorlet/kubelet/machines/shown/nodePage.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { GIT_VERSION } from '@actorlet/kubelet/machines/version.ts';
+import type { NodeFactsPage } from '@actorlet/shown/src/nodePage.ts';
 import type { Argv } from 'yargs';
 import type { Common, Runner } from '../asked.ts';
 import { completionScript, SHELLS } from './completion.ts';

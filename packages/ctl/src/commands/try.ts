@@ -3,10 +3,10 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
+import { decodeScenario, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
 import { type Expectation, parseExpectation, parseTime } from '@actorlet/harness/src/expectation.ts';
 import { startNode, type TestNode, type TimelineEntry, type Timings } from '@actorlet/harness/src/index.ts';
 import type { PodHandle } from '@actorlet/harness/src/pod.ts';
-import { decodeScenario, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';

@@ -1,5 +1,5 @@
 /** Which nodes a fleet adopts, of which shape they are, and what becomes of each: drawn by the seed, in the order of their coming. Pure. */
-import { globToRegExp } from '@actorlet/kubelet/machines/faults/match.ts';
+import { globToRegExp } from '@actorlet/faults/src/match.ts';
 import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';

@@ -1,7 +1,7 @@
 /** What a run of a fleet reads: the fleet file, and the files beside it that it names. */
 import { dirname, resolve } from 'node:path';
-import { decodeScenario, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
-import type { Scenario, ScenarioError } from '@actorlet/kubelet/machines/faults/types.ts';
+import { decodeScenario, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
+import type { Scenario, ScenarioError } from '@actorlet/faults/src/types.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';

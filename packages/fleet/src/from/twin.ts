@@ -1,5 +1,5 @@
 /** A fleet file that is like a cluster: objects of the cluster come in, one after the other, and a file comes out. Pure. */
-import { SCENARIO_API_VERSION } from '@actorlet/kubelet/machines/faults/table.ts';
+import { SCENARIO_API_VERSION } from '@actorlet/faults/src/table.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { Document, isMap, isScalar, isSeq, type Pair, visit } from 'yaml';
 import { counted } from '../run/counted.ts';

@@ -3,10 +3,11 @@
  * (`X-Forwarded-Uri` of its proxy), or it names a pod (`/containerLogs/NAMESPACE/POD/...`). Each node then does with it what it does
  * with requests on a port of its own: it authenticates, authorizes and answers.
  */
-import { renderTree } from '@actorlet/kubelet/machines/shown/tree.ts';
+
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { Listening } from '@actorlet/kubelet/ports/listening.ts';
 import type { HttpReply, HttpRequest, Net } from '@actorlet/kubelet/ports/sockets/net.ts';
+import { renderTree } from '@actorlet/shown/src/tree.ts';
 
 type Handler = (req: HttpRequest) => Promise<HttpReply>;
 

@@ -3,13 +3,13 @@
  * hollow runtime, mounts that are only noted, and a network that answers every probe.
  */
 
+import type { InjectAnswer, InjectorEvent } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import { createNode, type Node } from '@actorlet/kubelet/actors/node.ts';
 import { documentsHere } from '@actorlet/kubelet/actors/pods/sources/document.ts';
 import { apiView } from '@actorlet/kubelet/machines/api/messages.ts';
 import type { FeatureGates, NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
-import type { InjectAnswer, InjectorEvent } from '@actorlet/kubelet/machines/faults/live.ts';
-import { injectorAddr } from '@actorlet/kubelet/machines/faults/messages.ts';
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';

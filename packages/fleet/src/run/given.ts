@@ -1,6 +1,6 @@
 /** What callers of the library give: manifests, fault scenarios and expectations, in the words of the fleet file. */
-import { decodeScenario, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import { decodeScenario, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';

@@ -1,5 +1,5 @@
 /** Nodes that others make, and that a fleet gives kubelets. */
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
 import { type Delay, delayIn } from './delay.ts';
 import { fieldsIn } from './fields.ts';

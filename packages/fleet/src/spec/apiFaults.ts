@@ -1,5 +1,5 @@
 /** The table of faults that a client of the API server meets, and their decoder. */
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import {
   about,
   duration,

@@ -1,5 +1,5 @@
 /** Lengths of time that are drawn: `4s`, `{ from: 1s, to: 9s }` or `{ p50: 1s, p99: 20s }`. Pure. */
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import { fieldsIn } from './fields.ts';
 import { DELAY, time } from './table.ts';
 

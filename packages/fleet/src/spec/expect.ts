@@ -1,5 +1,5 @@
 /** What a run of a fleet file must come to. */
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';

@@ -1,6 +1,6 @@
 /** Fields of a table, read from one mapping. */
 
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import type { ObjectOf, Shape, Typed } from '@actorlet/kubelet/machines/shape/shape.ts';
 import { isScalar } from 'yaml';
 

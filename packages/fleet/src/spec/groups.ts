@@ -1,6 +1,7 @@
 /** Groups of nodes in a fleet file, and the images that they pull. */
+
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
 import { type Delay, delayIn } from './delay.ts';
 import { fieldsIn } from './fields.ts';
 import {

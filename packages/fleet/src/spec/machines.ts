@@ -1,5 +1,5 @@
 /** What the machines of a group are: names, sizes, what of them pods may use, and what they say of themselves. */
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import { dnsSubdomain, HUGE_PAGES_PREFIX, labelValue, qualifiedName } from '@actorlet/kubelet/machines/kube/names.ts';
 import { quantityToMilli } from '@actorlet/kubelet/machines/kube/quantity.ts';
 import type { ObjectOf } from '@actorlet/kubelet/machines/shape/shape.ts';

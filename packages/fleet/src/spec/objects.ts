@@ -1,6 +1,6 @@
 /** Objects of Kubernetes in manifests: YAML or JSON, one or many in a text. Pure. */
 
-import { DOCUMENT_BYTES_MAX } from '@actorlet/kubelet/machines/faults/read/document.ts';
+import { DOCUMENT_BYTES_MAX } from '@actorlet/faults/src/read/document.ts';
 import { isKubeObject, type KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { parseAllDocuments } from 'yaml';

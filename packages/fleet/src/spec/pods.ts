@@ -1,5 +1,5 @@
 /** Rules of a fleet file about what containers do. */
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { parseLife, parseUsage } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { PodRule, Requirement } from '../pods/rules.ts';

@@ -1,7 +1,7 @@
 /** What is done in a run of a fleet file, and when. */
 
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isMap } from 'yaml';
 import { type ApiFault, decodeApiFault } from './apiFaults.ts';

@@ -1,5 +1,5 @@
 /** The table of fleet files: fields, limits and words. Types, the decoder and the JSON Schema for editors come from it. */
-import { METADATA as OF_SCENARIOS } from '@actorlet/kubelet/machines/faults/table.ts';
+import { METADATA as OF_SCENARIOS } from '@actorlet/faults/src/table.ts';
 import {
   about,
   bool,

@@ -1,5 +1,5 @@
 /** Faults of clients that the seed draws: what of, how many and when. */
-import type { MapReader } from '@actorlet/kubelet/machines/faults/read/reader.ts';
+import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import { about, filled, integer, named, oneOrMore, words } from '@actorlet/kubelet/machines/shape/shape.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import type { ApiSelection } from '../proxy/selection.ts';

@@ -6,10 +6,10 @@
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { InjectAnswer, InjectionView, InjectorEvent } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
+import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
-import type { InjectAnswer, InjectionView, InjectorEvent } from '@actorlet/kubelet/machines/faults/live.ts';
-import { injectorAddr } from '@actorlet/kubelet/machines/faults/messages.ts';
-import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
 import { Bridge } from '../bridges/bridge.ts';
 import { Hub } from '../feed/hub.ts';
 import { PageServer, reply } from '../server/pageServer.ts';

@@ -16,10 +16,10 @@ import {
 } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
-import { imagesOf } from '@actorlet/kubelet/machines/shown/moment/images.ts';
-import type { Moment } from '@actorlet/kubelet/machines/shown/moment/moment.ts';
-import type { RecorderEntry } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
-import { claimWords } from '@actorlet/kubelet/machines/shown/why/whyClaims.ts';
+import { imagesOf } from '@actorlet/shown/src/moment/images.ts';
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import { claimWords } from '@actorlet/shown/src/why/whyClaims.ts';
 import type { DecisionsFrame } from './frames.ts';
 
 const EVICTION = 'node/reclaim/eviction';

@@ -8,13 +8,13 @@ import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messag
 import type { LifeStep } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { ContainerSummary } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
 import type { VolumeSummary } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
-import type { ShownImage } from '@actorlet/kubelet/machines/shown/moment/images.ts';
-import type { PodHistory } from '@actorlet/kubelet/machines/shown/moment/podHistory.ts';
-import type { PodTrouble } from '@actorlet/kubelet/machines/shown/moment/wrong.ts';
-import type { Disagreement, ExpectedAct, ObserverLedger } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
-import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
-import type { RecorderEntry } from '@actorlet/kubelet/machines/shown/recorderEntry.ts';
 import type { Cause } from '@actorlet/kubelet/machines/supervision/address.ts';
+import type { ShownImage } from '@actorlet/shown/src/moment/images.ts';
+import type { PodHistory } from '@actorlet/shown/src/moment/podHistory.ts';
+import type { PodTrouble } from '@actorlet/shown/src/moment/wrong.ts';
+import type { Disagreement, ExpectedAct, ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
+import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import type { Shown } from '../project.ts';
 
 /** Grows with each change that an older page could not read. */

@@ -10,9 +10,9 @@ import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts
 import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
 import { probesView } from '@actorlet/kubelet/machines/services/probes/messages.ts';
 import { volumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
-import type { Moment } from '@actorlet/kubelet/machines/shown/moment/moment.ts';
-import { whyPod } from '@actorlet/kubelet/machines/shown/why/whyOf.ts';
-import { workerWords } from '@actorlet/kubelet/machines/shown/workerWords.ts';
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { whyPod } from '@actorlet/shown/src/why/whyOf.ts';
+import { workerWords } from '@actorlet/shown/src/workerWords.ts';
 import type { ContainerRow, LifeFrame, PodFrame } from './frames.ts';
 import { isAbout, MESSAGES_MAX, nothingKnown } from './podFacts.ts';
 

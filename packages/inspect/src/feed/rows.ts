@@ -2,11 +2,11 @@
 
 import { type PodRecord, type PodsView, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { type StatusView, statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
-import { lostPeers } from '@actorlet/kubelet/machines/shown/moment/lostPeers.ts';
-import type { Moment } from '@actorlet/kubelet/machines/shown/moment/moment.ts';
-import { summarizePods } from '@actorlet/kubelet/machines/shown/podSummary.ts';
-import { treeHealth } from '@actorlet/kubelet/machines/shown/treeHealth.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
+import { lostPeers } from '@actorlet/shown/src/moment/lostPeers.ts';
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { summarizePods } from '@actorlet/shown/src/podSummary.ts';
+import { treeHealth } from '@actorlet/shown/src/treeHealth.ts';
 import type { ActorRow, PodRow } from './frames.ts';
 import { podOf } from './podOf.ts';
 

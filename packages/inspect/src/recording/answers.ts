@@ -1,5 +1,5 @@
 /** Answers what `actorctl` asks a daemon, from a recording: the same pages, of one moment of it. */
-import { shownPage } from '@actorlet/kubelet/machines/shown/moment/pages.ts';
+import { shownPage } from '@actorlet/shown/src/moment/pages.ts';
 import type { RecordedMoment } from './recordedMoment.ts';
 import type { Recording } from './recording.ts';
 

@@ -5,9 +5,9 @@
 
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import { PAGE_PATHS } from '@actorlet/kubelet/machines/shown/moment/pages.ts';
 import { allPaths } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
+import { PAGE_PATHS } from '@actorlet/shown/src/moment/pages.ts';
 import { expect, it } from 'vitest';
 import { create, drop, inApi } from '../../../../test/integration/cluster/clusterPods.ts';
 import { MANIFESTS, pod, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../../../../test/integration/virtualNode.ts';

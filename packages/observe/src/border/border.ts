@@ -4,10 +4,10 @@
  */
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
-import type { UnexpectedAct } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import type { Cgroups } from '@actorlet/kubelet/ports/machine/cgroups.ts';
 import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
 import type { Clock, Ports } from '@actorlet/kubelet/ports/ports.ts';
+import type { UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
 import { KubeBorder } from './api/kube.ts';
 import { FileBorder } from './disk/files.ts';
 import { csiBorder, mounterBorder } from './disk/mounts.ts';

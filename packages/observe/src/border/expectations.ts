@@ -1,13 +1,8 @@
 /** What the kubelet is expected to do, until the world shows it; and each act that did not come in time. */
-import type {
-  Disagreement,
-  ExpectedAct,
-  ExpectedKind,
-  ObserverLedger,
-  UnexpectedAct,
-} from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
-import { EXPECTED_KINDS } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
+
 import type { Clock, Metrics } from '@actorlet/kubelet/ports/ports.ts';
+import type { Disagreement, ExpectedAct, ExpectedKind, ObserverLedger, UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
+import { EXPECTED_KINDS } from '@actorlet/shown/src/observer/ledger.ts';
 import { KIND_FACTS, knownDifference } from './kinds.ts';
 
 /** Beyond it the oldest that are settled go first. */

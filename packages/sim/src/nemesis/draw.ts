@@ -3,7 +3,7 @@
  * average weather), how many, when, and what the operator does meanwhile.
  */
 
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
 import { attacks } from './attack/attacks.ts';
 import type { DrawOptions } from './drawOptions.ts';

@@ -2,8 +2,8 @@
  * The schedule of a run: faults in the language of `machines/faults`, each at its moment, and the workload. Plain data: it
  * can be printed, run again, and cut in half to find what matters.
  */
-import { describeFault as describeSpec } from '@actorlet/kubelet/machines/faults/describe.ts';
-import type { FaultSpec } from '@actorlet/kubelet/machines/faults/types.ts';
+import { describeFault as describeSpec } from '@actorlet/faults/src/describe.ts';
+import type { FaultSpec } from '@actorlet/faults/src/types.ts';
 import { type SimObject, type SimPod, versionText } from './workload/subjects.ts';
 
 interface When {

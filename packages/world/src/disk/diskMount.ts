@@ -1,6 +1,6 @@
 /** The file system calls of one process on a simulated disk: each takes its time, and may fail. */
 
-import type { FsCall } from '@actorlet/kubelet/machines/faults/subjects.ts';
+import type { FsCall } from '@actorlet/faults/src/subjects.ts';
 import type { Clock, FileInfo, HostFs } from '@actorlet/kubelet/ports/ports.ts';
 import type { Power } from '../time.ts';
 import { type Entry, failure, NOTHING, parentOf, sizeSaid } from './diskEntry.ts';

@@ -1,6 +1,6 @@
 /** A simulated disk, as the rest of the world sees it. */
 
-import type { FsCall } from '@actorlet/kubelet/machines/faults/subjects.ts';
+import type { FsCall } from '@actorlet/faults/src/subjects.ts';
 import type { Clock, HostFs, Sys } from '@actorlet/kubelet/ports/ports.ts';
 import type { SimRng } from '../rng.ts';
 import type { Power } from '../time.ts';

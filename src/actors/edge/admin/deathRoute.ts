@@ -1,6 +1,7 @@
 /** `/death?id=ID` of the admin socket: the bundle of one death, as its file has it. */
+
+import { readBundle } from '@actorlet/shown/src/deaths/bundle.ts';
 import { deathsDir, deathsView, isDeathId } from '../../../machines/reclaim/deaths/messages.ts';
-import { readBundle } from '../../../machines/shown/deaths/bundle.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Ports, ReadHandle } from '../../../ports/ports.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';

@@ -1,11 +1,11 @@
 /** `POST /exec` of the admin socket: asks the runtime for a streaming address; the bytes never pass through the daemon. */
 
+import { findPod, recordMeant } from '@actorlet/shown/src/findPod.ts';
+import { containerStatus, pickContainer } from '@actorlet/shown/src/podLogs.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { type CriEvent, type CriResult, criAddr } from '../../../machines/runtime/cri/messages.ts';
-import { findPod, recordMeant } from '../../../machines/shown/findPod.ts';
-import { containerStatus, pickContainer } from '../../../machines/shown/podLogs.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, text } from '../answers/answers.ts';

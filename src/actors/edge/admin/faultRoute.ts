@@ -1,9 +1,9 @@
 /** `/inject` of the admin socket: fault scenarios in, what is at work out, and healing. */
 
+import type { InjectAnswer, InjectionView, InjectorEvent } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
+import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
-import type { InjectAnswer, InjectionView, InjectorEvent } from '../../../machines/faults/live.ts';
-import { injectorAddr } from '../../../machines/faults/messages.ts';
-import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../../machines/faults/read/decode.ts';
 
 import type { Answer } from '../../../machines/supervision/address.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';

@@ -1,10 +1,11 @@
 /** A restart of pods that a person asks for: each pod's worker is asked, and none unless all of them can be. */
+
+import { findPod, recordMeant } from '@actorlet/shown/src/findPod.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import type { AskedOver, RestartAnswer, RestartedPod } from '../../../machines/pod/restart/asked.ts';
 import { waitingPodsView } from '../../../machines/pods/admission/messages.ts';
 import { type PodRecord, podsView, restartRefused } from '../../../machines/pods/manager/messages.ts';
 import { type WorkerEvent, workersAddr } from '../../../machines/pods/workers/messages.ts';
-import { findPod, recordMeant } from '../../../machines/shown/findPod.ts';
 import type { Registry } from '../../supervision/types.ts';
 
 export interface RestartWish {

@@ -1,7 +1,8 @@
 /** Pages of our own: the admin socket and the HTTPS server answer them. */
+
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { actorPathOf, type ShownPage, shownPage } from '@actorlet/shown/src/moment/pages.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
-import type { Moment } from '../../../machines/shown/moment/moment.ts';
-import { actorPathOf, type ShownPage, shownPage } from '../../../machines/shown/moment/pages.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import type { Inspect } from '../server.ts';

@@ -1,8 +1,8 @@
 /** From what a request names to what the node and its runtime have: pods, running containers, sandboxes. */
 
+import { pickContainer } from '@actorlet/shown/src/podLogs.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { isWanted, type PodRecord, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
-import { pickContainer } from '../../../machines/shown/podLogs.ts';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';
 import type { HttpReply } from '../../../ports/sockets/net.ts';
 import type { CriClient } from '../../runtime/client.ts';

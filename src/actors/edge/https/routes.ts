@@ -1,11 +1,11 @@
 /** The pages of the kubelet's API by the first segment of their path, for requests that were let in already. */
 
+import { renderTree } from '@actorlet/shown/src/tree.ts';
 import { readLogQuery } from '../../../machines/edge/https/logs/logQuery.ts';
 import { flagzObject, flagzText, statuszObject, statuszText, zPageForm } from '../../../machines/edge/https/zpages.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
-import { renderTree } from '../../../machines/shown/tree.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { criClient } from '../../runtime/client.ts';

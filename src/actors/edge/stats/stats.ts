@@ -1,5 +1,6 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
 
+import type { UsageLog } from '@actorlet/shown/src/deaths/usageLog.ts';
 import { type GroupReading, NOTHING_READ } from '../../../machines/edge/stats/cadvisorMetrics.ts';
 import { type SandboxFigures, withSandboxes } from '../../../machines/edge/stats/criStats.ts';
 import {
@@ -28,7 +29,6 @@ import type { PodVolumes } from '../../../machines/figures/volumeStats.ts';
 import { etcHostsPath } from '../../../machines/pod/names.ts';
 import { isPathName } from '../../../machines/pod/pathName.ts';
 import { containerLogDir } from '../../../machines/pod/runtime/logNames.ts';
-import type { UsageLog } from '../../../machines/shown/deaths/usageLog.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { CriContainerStats, FilesystemUsage } from '../../../machines/wire/criStats.ts';
 import type { Ports } from '../../../ports/ports.ts';

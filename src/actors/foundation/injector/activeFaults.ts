@@ -2,9 +2,9 @@
  * What the interceptors of a node look at: the faults at work now. Belongs to the node; its content belongs to the
  * present incarnation of the injector and is gone the moment that ends, whatever the way.
  */
-import { describeFault } from '../../../machines/faults/describe.ts';
-import { createMatcher, type Matcher } from '../../../machines/faults/match.ts';
-import type { FaultKind, ScenarioFault } from '../../../machines/faults/types.ts';
+import { describeFault } from '@actorlet/faults/src/describe.ts';
+import { createMatcher, type Matcher } from '@actorlet/faults/src/match.ts';
+import type { FaultKind, ScenarioFault } from '@actorlet/faults/src/types.ts';
 import type { Rng } from '../../../ports/ports.ts';
 
 export type FaultOf<K extends FaultKind> = Extract<ScenarioFault, { kind: K }>;

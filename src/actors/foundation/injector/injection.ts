@@ -1,8 +1,8 @@
 /** One scenario at work: begins and ends its windows in time. */
-import { describeFault, describeWindow } from '../../../machines/faults/describe.ts';
-import { FAULT_KINDS } from '../../../machines/faults/kinds.ts';
-import type { FaultView, InjectionView } from '../../../machines/faults/live.ts';
-import type { FaultWindow, Scenario, ScenarioFault } from '../../../machines/faults/types.ts';
+import { describeFault, describeWindow } from '@actorlet/faults/src/describe.ts';
+import { FAULT_KINDS } from '@actorlet/faults/src/kinds.ts';
+import type { FaultView, InjectionView } from '@actorlet/faults/src/live.ts';
+import type { FaultWindow, Scenario, ScenarioFault } from '@actorlet/faults/src/types.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { ActiveFault, FaultOf, FaultSession } from './activeFaults.ts';
 

@@ -4,11 +4,11 @@
  * Rebuilt from: nothing. To get the faults back, send the scenario again.
  */
 
+import { describeFault } from '@actorlet/faults/src/describe.ts';
+import { type InjectAnswer, type InjectorEvent, LIVE_SCENARIOS_MAX, planLive } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
+import type { FaultWindow, Scenario } from '@actorlet/faults/src/types.ts';
 import { fromCallback } from 'xstate';
-import { describeFault } from '../../../machines/faults/describe.ts';
-import { type InjectAnswer, type InjectorEvent, LIVE_SCENARIOS_MAX, planLive } from '../../../machines/faults/live.ts';
-import { injectorAddr } from '../../../machines/faults/messages.ts';
-import type { FaultWindow, Scenario } from '../../../machines/faults/types.ts';
 import { eventsAddr } from '../../../machines/foundation/messages.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';

@@ -1,10 +1,10 @@
 /** What a fault is aimed at on this node just now. Pure. */
 
-import { describeFault } from '../../../machines/faults/describe.ts';
-import { impossibleHere } from '../../../machines/faults/live.ts';
-import type { Matcher } from '../../../machines/faults/match.ts';
-import { injectorAddr } from '../../../machines/faults/messages.ts';
-import type { ScenarioFault } from '../../../machines/faults/types.ts';
+import { describeFault } from '@actorlet/faults/src/describe.ts';
+import { impossibleHere } from '@actorlet/faults/src/live.ts';
+import type { Matcher } from '@actorlet/faults/src/match.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
+import type { ScenarioFault } from '@actorlet/faults/src/types.ts';
 import type { PodsView } from '../../../machines/pods/manager/messages.ts';
 import { workersAddr } from '../../../machines/pods/workers/messages.ts';
 import { type ActorView, findActor } from '../../../machines/supervision/actorState.ts';

@@ -5,6 +5,11 @@
  * Lost on restart: the first two; a death that was seen and not written yet gets no bundle.
  * Rebuilt from: `<root-dir>/actorlet/deaths/*.json`.
  */
+
+import { bundleOf, bundleText } from '@actorlet/shown/src/deaths/bundle.ts';
+import { lastSaid } from '@actorlet/shown/src/deaths/gathered.ts';
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { workerWords } from '@actorlet/shown/src/workerWords.ts';
 import { fromPromise } from 'xstate';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { type DeathsFacts, deathsMachine, type Kept, pushedOut } from '../../../machines/reclaim/deaths/deathsMachine.ts';
@@ -18,10 +23,6 @@ import {
   deathsView,
 } from '../../../machines/reclaim/deaths/messages.ts';
 import { mayBeStuck, type Standings } from '../../../machines/reclaim/deaths/stuck.ts';
-import { bundleOf, bundleText } from '../../../machines/shown/deaths/bundle.ts';
-import { lastSaid } from '../../../machines/shown/deaths/gathered.ts';
-import type { Moment } from '../../../machines/shown/moment/moment.ts';
-import { workerWords } from '../../../machines/shown/workerWords.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import { lookout } from '../../supervision/looks/lookout.ts';

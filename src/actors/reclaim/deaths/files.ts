@@ -1,6 +1,7 @@
 /** Bundles on disk: one file each, mode 0600, in a folder of the node's own. */
+
+import { readHead } from '@actorlet/shown/src/deaths/bundle.ts';
 import { DEATH_FILE, type DeathHead } from '../../../machines/reclaim/deaths/messages.ts';
-import { readHead } from '../../../machines/shown/deaths/bundle.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { listIfThere, unlinkIfThere } from '../../../ports/ifThere.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';

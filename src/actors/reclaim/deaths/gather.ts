@@ -1,14 +1,6 @@
 /** Gathers what the node knows of one death. What cannot be had is left out: a bundle with less is better than none. */
 
-import { KnownSecrets } from '../../../machines/data/knownSecrets.ts';
-import type { Pod } from '../../../machines/kube/types.ts';
-import { pathName } from '../../../machines/pod/pathName.ts';
-import { containerLogPath, podFolder, podLogDir } from '../../../machines/pod/runtime/logNames.ts';
-import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
-import { workersAddr } from '../../../machines/pods/workers/messages.ts';
-import { judged, stopSaid } from '../../../machines/reclaim/deaths/judge.ts';
-import { type Death, deathId } from '../../../machines/reclaim/deaths/messages.ts';
-import type { DeathFacts, GroupRead, NodeThen } from '../../../machines/shown/deaths/bundle.ts';
+import type { DeathFacts, GroupRead, NodeThen } from '@actorlet/shown/src/deaths/bundle.ts';
 import {
   containerOf,
   eventsOf,
@@ -19,12 +11,20 @@ import {
   probesOf,
   programsOf,
   secretsOfPod,
-} from '../../../machines/shown/deaths/gathered.ts';
-import { LOG_BYTES_MAX, logTail } from '../../../machines/shown/deaths/logTail.ts';
-import { redacted } from '../../../machines/shown/deaths/redact.ts';
-import type { UsageLog } from '../../../machines/shown/deaths/usageLog.ts';
-import type { Moment } from '../../../machines/shown/moment/moment.ts';
-import { whyPod } from '../../../machines/shown/why/whyOf.ts';
+} from '@actorlet/shown/src/deaths/gathered.ts';
+import { LOG_BYTES_MAX, logTail } from '@actorlet/shown/src/deaths/logTail.ts';
+import { redacted } from '@actorlet/shown/src/deaths/redact.ts';
+import type { UsageLog } from '@actorlet/shown/src/deaths/usageLog.ts';
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { whyPod } from '@actorlet/shown/src/why/whyOf.ts';
+import { KnownSecrets } from '../../../machines/data/knownSecrets.ts';
+import type { Pod } from '../../../machines/kube/types.ts';
+import { pathName } from '../../../machines/pod/pathName.ts';
+import { containerLogPath, podFolder, podLogDir } from '../../../machines/pod/runtime/logNames.ts';
+import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
+import { workersAddr } from '../../../machines/pods/workers/messages.ts';
+import { judged, stopSaid } from '../../../machines/reclaim/deaths/judge.ts';
+import { type Death, deathId } from '../../../machines/reclaim/deaths/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { MASKED } from '../../../machines/text/shownUrl.ts';
 import { ifThere } from '../../../ports/ifThere.ts';

@@ -1,11 +1,11 @@
 /** What is said of the end of a container, and where its log is (pod lifecycle 5.7, 5.15, 5.16): a row for each line. */
 
+import { logFileOf } from '@actorlet/shown/src/podLogs.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import { pathName } from '../../../../src/machines/pod/pathName.ts';
 import { containerLogLinkName, podFolder, restartCountFromLogNames } from '../../../../src/machines/pod/runtime/logNames.ts';
 import { chooseTerminationMessage, headBytes, messageBytesMax } from '../../../../src/machines/pod/runtime/terminationMessage.ts';
 import type { PodRecord } from '../../../../src/machines/pods/manager/messages.ts';
-import { logFileOf } from '../../../../src/machines/shown/podLogs.ts';
 import { RUNNING } from '../../../lifeStates.ts';
 import { container, pod, rc } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { deleteRefused } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import type { NodeFactsPage } from '@actorlet/kubelet/machines/shown/nodePage.ts';
-import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
+import type { NodeFactsPage } from '@actorlet/shown/src/nodePage.ts';
+import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
 import { type Asked, type Command, printNames } from '../../asked.ts';
 import { attach, type NodeArgs } from '../node.ts';
 import { apiError, type NodeApi } from '../nodeApi.ts';

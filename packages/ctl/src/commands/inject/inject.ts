@@ -1,18 +1,18 @@
 /** `actorctl inject`: faults in a running daemon. */
 
 import { type AdminClient, CtlError, EXIT, refusal } from '@actorlet/admin/src/client.ts';
-import { type InjectionView, planLive } from '@actorlet/kubelet/machines/faults/live.ts';
-import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
-import { SCENARIO_API_VERSION, SCENARIO_KIND } from '@actorlet/kubelet/machines/faults/table.ts';
-import type { ScenarioError } from '@actorlet/kubelet/machines/faults/types.ts';
+import { type InjectionView, planLive } from '@actorlet/faults/src/live.ts';
+import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
+import { SCENARIO_API_VERSION, SCENARIO_KIND } from '@actorlet/faults/src/table.ts';
+import type { ScenarioError } from '@actorlet/faults/src/types.ts';
 import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
-import { findSummary, podMeant } from '@actorlet/kubelet/machines/shown/findPod.ts';
-import type { PodSummary } from '@actorlet/kubelet/machines/shown/podSummary.ts';
 import { type ActorView, findActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { printable, renderTable } from '@actorlet/kubelet/machines/text/table.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
+import { findSummary, podMeant } from '@actorlet/shown/src/findPod.ts';
+import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
 import { actorNamed } from '../../actorNamed.ts';
 import type { CtlIo } from '../../io.ts';
 

@@ -2,9 +2,9 @@
 
 import { createInterface } from 'node:readline';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
-import { describeScenario } from '@actorlet/kubelet/machines/faults/describe.ts';
-import { decodeScenario, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
+import { describeScenario } from '@actorlet/faults/src/describe.ts';
+import { decodeScenario, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
 import { NODE_FLAGS, startProcess } from '@actorlet/process/src/startProcess.ts';

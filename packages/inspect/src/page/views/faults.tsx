@@ -1,6 +1,6 @@
 /** Faults on a node that allows them: what is injected, presets, a scenario of one's own. */
 
-import type { InjectionView } from '@actorlet/kubelet/machines/faults/live.ts';
+import type { InjectionView } from '@actorlet/faults/src/live.ts';
 import { useEffect, useState } from 'react';
 import { Section } from '../bits.tsx';
 import { token } from '../route.ts';

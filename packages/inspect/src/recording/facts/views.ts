@@ -23,8 +23,8 @@ import { type CriView, criView } from '@actorlet/kubelet/machines/runtime/cri/me
 import { runtimePodsView } from '@actorlet/kubelet/machines/runtime/pleg/messages.ts';
 import { probesView } from '@actorlet/kubelet/machines/services/probes/messages.ts';
 import { volumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
-import { type Disagreement, type ObserverLedger, observerView } from '@actorlet/kubelet/machines/shown/observer/ledger.ts';
 import type { ViewKey } from '@actorlet/kubelet/machines/supervision/address.ts';
+import { type Disagreement, type ObserverLedger, observerView } from '@actorlet/shown/src/observer/ledger.ts';
 import { type Check, isNumber, isText, isTruth, listOf, oneOf, optional, orNull, shape, tuple } from '../checks.ts';
 import { crc32 } from '../crc32.ts';
 import { isPod, isRecord, isStatus, podOfRecord, recordKept, statusKept } from './podFacts.ts';

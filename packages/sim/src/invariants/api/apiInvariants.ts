@@ -1,7 +1,7 @@
 /** Invariants about what the node writes to the API server: whose status it is, when an object goes for good, how phases move. */
 
+import { apiSubject } from '@actorlet/faults/src/subjects.ts';
 import { apiView } from '@actorlet/kubelet/machines/api/messages.ts';
-import { apiSubject } from '@actorlet/kubelet/machines/faults/subjects.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { ANNOTATION_MIRROR } from '@actorlet/kubelet/machines/pod/names.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';

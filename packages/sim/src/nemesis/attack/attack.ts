@@ -1,6 +1,6 @@
 /** One pod with an own UID, what happens to its definition, and trouble that is aimed at it: the words in which attacks are written. */
 
-import type { FsOp } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { FsOp } from '@actorlet/faults/src/types.ts';
 import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
 import type { Add } from '../entries.ts';

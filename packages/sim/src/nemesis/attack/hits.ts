@@ -1,5 +1,5 @@
 /** Which faults are at work just now, what each has hit, and each one's own chance. */
-import type { FaultKind as SpecKind } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { FaultKind as SpecKind } from '@actorlet/faults/src/types.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
 import type { FaultEntry } from '../faults.ts';
 

@@ -1,7 +1,7 @@
 /** Kinds of fault that are on or off for a whole run, and the single faults of each kind. */
 
-import { FAULT_KINDS } from '@actorlet/kubelet/machines/faults/kinds.ts';
-import type { FaultKind, FaultSpec } from '@actorlet/kubelet/machines/faults/types.ts';
+import { FAULT_KINDS } from '@actorlet/faults/src/kinds.ts';
+import type { FaultKind, FaultSpec } from '@actorlet/faults/src/types.ts';
 import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
 import type { Add } from '../entries.ts';

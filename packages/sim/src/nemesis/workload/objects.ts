@@ -3,7 +3,7 @@
  * volumes beside a token, and in the environment. Each value of an object says which version of which object it is.
  */
 
-import type { FaultSpec } from '@actorlet/kubelet/machines/faults/types.ts';
+import type { FaultSpec } from '@actorlet/faults/src/types.ts';
 import { nodeName } from '@actorlet/world/src/paths.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
 import type { Add } from '../entries.ts';

@@ -1,11 +1,11 @@
 /** GET /containerLogs/NAMESPACE/POD/CONTAINER (boot-and-node 8.6). */
 
+import { containerStatus, logFileOf } from '@actorlet/shown/src/podLogs.ts';
 import { parseLogOptions } from '../../../../machines/edge/https/logs/logOptions.ts';
 import type { ServerEvent } from '../../../../machines/edge/messages.ts';
 import type { ContainerStatus } from '../../../../machines/kube/types.ts';
 import { type PodRecord, podsView } from '../../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../../machines/pods/status/messages.ts';
-import { containerStatus, logFileOf } from '../../../../machines/shown/podLogs.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import type { Ports } from '../../../../ports/ports.ts';
 import type { HttpReply, HttpRequest } from '../../../../ports/sockets/net.ts';

@@ -1,7 +1,7 @@
 /** The CRI port behind the fault injector: calls that are delayed, refused, lost or late, and a runtime that is away. */
 
-import { codeName } from '../../../../machines/faults/describe.ts';
-import { GRPC_CODES } from '../../../../machines/faults/kinds.ts';
+import { codeName } from '@actorlet/faults/src/describe.ts';
+import { GRPC_CODES } from '@actorlet/faults/src/kinds.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../../../machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError } from '../../../../ports/ports.ts';

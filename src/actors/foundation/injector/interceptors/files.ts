@@ -1,6 +1,6 @@
 /** The file system and its watches behind the fault injector: full, slow, failing and deaf disks. */
 
-import type { DiskCode, FsOp } from '../../../../machines/faults/types.ts';
+import type { DiskCode, FsOp } from '@actorlet/faults/src/types.ts';
 import type { Clock, HostFs, Rng, Sys } from '../../../../ports/ports.ts';
 import type { ActiveFaults, FaultOf } from '../activeFaults.ts';
 import { override, pause } from './pause.ts';

@@ -1,6 +1,6 @@
 /** The API server behind the fault injector: requests that are delayed, refused, lost or late, a partition, bad watches. */
 
-import { type ApiSubject, apiSubject } from '../../../../machines/faults/subjects.ts';
+import { type ApiSubject, apiSubject } from '@actorlet/faults/src/subjects.ts';
 import { type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../../../machines/kube/request.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch } from '../../../../ports/kube.ts';
 import type { Clock } from '../../../../ports/ports.ts';

@@ -5,12 +5,12 @@
  */
 
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
+import type { InjectAnswer, InjectorEvent } from '@actorlet/faults/src/live.ts';
+import { injectorAddr } from '@actorlet/faults/src/messages.ts';
+import { decodeScenario, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
+import type { Scenario } from '@actorlet/faults/src/types.ts';
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
-import type { InjectAnswer, InjectorEvent } from '@actorlet/kubelet/machines/faults/live.ts';
-import { injectorAddr } from '@actorlet/kubelet/machines/faults/messages.ts';
-import { decodeScenario, scenarioErrorText } from '@actorlet/kubelet/machines/faults/read/decode.ts';
-import type { Scenario } from '@actorlet/kubelet/machines/faults/types.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';

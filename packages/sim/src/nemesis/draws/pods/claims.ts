@@ -1,6 +1,7 @@
 /** Nodes with drivers of dynamic resources, pods of the API that use claims there, and faults aimed at who prepares them. */
+
+import type { FaultSpec } from '@actorlet/faults/src/types.ts';
 import { CLAIMS_FILE } from '@actorlet/kubelet/machines/allocation/claims/checkpoint.ts';
-import type { FaultSpec } from '@actorlet/kubelet/machines/faults/types.ts';
 import { nodeName, ROOT_DIR } from '@actorlet/world/src/paths.ts';
 import type { DraTuning } from '@actorlet/world/src/plugins/machineDra.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
