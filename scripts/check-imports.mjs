@@ -58,10 +58,8 @@ export const RULES = [
     packages: ['@kubernetes/client-node'],
   },
   { folder: '`machines`', in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
-  // The fault language: the same for drawn faults, scenario files and a running daemon.
-  { folder: '`faults`', in: /^faults\//, may: ['machines/', 'faults/'], packages: PURE },
   // What a person is shown of a node at one moment. It knows every manager.
-  { folder: '`shown`', in: /^shown\//, may: ['machines/', 'faults/', 'shown/'], packages: [] },
+  { folder: '`shown`', in: /^shown\//, may: ['machines/', 'shown/'], packages: [] },
   // The ways out of the process, as types, and what an actor may lean on beside them.
   { folder: '`ports`', in: /^ports\//, may: ['machines/', 'shown/', 'ports/'], packages: [] },
   {
@@ -85,6 +83,14 @@ export const RULES = [
     packages: PURE,
   },
   { folder: '`actors/<layer>`', in: /^actors\//, may: actorMayImport, packages: PURE },
+  // The injector lives in the tree of a node, which is given it; the language of faults is beside it, for simulations and files.
+  {
+    folder: '`faults/injector`, `faults/extension.ts`',
+    in: /^faults\/(?:injector\/|extension\.ts$)/,
+    may: ['machines/', 'ports/', 'actors/', 'faults/'],
+    packages: PURE,
+  },
+  { folder: '`faults`, the language', in: /^faults\//, may: ['machines/', 'faults/'], packages: PURE },
   // Child processes, .proto files and SPDY, for programs that have I/O of their own.
   { folder: '`process`', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
   { folder: '`admin`', in: /^admin\//, may: ['machines/', 'shown/', 'admin/'], packages: ANY },
@@ -106,7 +112,7 @@ export const RULES = [
     packages: PURE,
   },
   // Stands between a node and its ports, and runs a node on what it wrote.
-  { folder: '`replay`', in: /^replay\//, may: ['machines/', 'ports/', 'actors/', 'replay/'], packages: PURE },
+  { folder: '`replay`', in: /^replay\//, may: ['machines/', 'faults/', 'ports/', 'actors/', 'replay/'], packages: PURE },
   // The page runs in a browser; what it shares with the daemon are frames and charts.
   {
     folder: '`inspect/page`',
@@ -141,7 +147,7 @@ export const RULES = [
   {
     folder: '`boot`, the daemon',
     in: /^boot\//,
-    may: ['machines/', 'shown/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
+    may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
     packages: ANY,
   },
   // Judges what the daemon would do, with the daemon's own code.
@@ -221,7 +227,7 @@ export const RULES = [
  * Another actor is out of reach. `holders`: see {@link holdersIn}.
  */
 function actorMayImport(importer, imported, holders) {
-  if (['machines/', 'faults/', 'shown/', 'ports/', 'actors/supervision/'].some((below) => imported.startsWith(below))) return true;
+  if (['machines/', 'shown/', 'ports/', 'actors/supervision/'].some((below) => imported.startsWith(below))) return true;
   if (/^actors\/[^/]+\/client\.ts$/.test(imported)) return true;
   const [mine, theirs] = [placeOf(importer), placeOf(imported)];
   if (dirname(mine) !== dirname(theirs)) return false;
@@ -308,7 +314,7 @@ function verdict(rule, from, { specifier, target, holders }) {
   const ok = typeof rule.may === 'function' ? rule.may(from, target, holders) : rule.may.some((prefix) => target.startsWith(prefix));
   const allowed =
     typeof rule.may === 'function'
-      ? "machines, faults, shown, ports, actors/supervision, own files, what the layer shares, a layer's client.ts"
+      ? "machines, shown, ports, actors/supervision, own files, what the layer shares, a layer's client.ts"
       : rule.may.join(', ');
   return ok ? null : `${target} (allowed here: ${allowed})`;
 }
@@ -380,7 +386,7 @@ function cycles(graph) {
 export function table() {
   const named = (may) => {
     if (typeof may === 'function')
-      return "`machines`, `faults`, `shown`, `ports`, `actors/supervision`, itself, what its layer shares, a layer's `client.ts`";
+      return "`machines`, `shown`, `ports`, `actors/supervision`, itself, what its layer shares, a layer's `client.ts`";
     if (may.includes('')) return 'everything';
     return may.length === 0 ? 'nothing' : may.map((m) => `\`${shown(m)}\``).join(', ');
   };

@@ -7,12 +7,10 @@ import { apiView, type NodeView } from '../machines/api/messages.ts';
 import { addressesByCloud } from '../machines/api/node/nodeAddresses.ts';
 import { chartOf } from '../machines/chart/definition.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
-import { SIGNAL_FACTS } from '../machines/config/evictionSignals.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { GroupDriver, NodeFacts } from '../machines/nodeFacts.ts';
 import { podOfMessage } from '../machines/pod/setAside.ts';
 import { statusesView } from '../machines/pods/status/messages.ts';
-import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
 import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
 import { handlingPod } from '../ports/handling.ts';
 import type { Clock, Ports } from '../ports/ports.ts';
@@ -21,9 +19,7 @@ import { topologyMetrics } from './allocation/coordinator/metrics.ts';
 import { PROVIDERS } from './allocation/providers.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import type { Inspect, InspectionPage } from './edge/server.ts';
-import { ActiveFaults } from './foundation/injector/activeFaults.ts';
-import type { InjectorOptions } from './foundation/injector/injector.ts';
-import { interceptPorts } from './foundation/injector/interceptors/ports.ts';
+import { type Extend, type Extension, faultsOf } from './extension.ts';
 import { readNodeFacts } from './nodeFacts.ts';
 import { shutdownTimes } from './reclaim/nodeShutdown/metrics.ts';
 import { createHistory, type History } from './recorder/history.ts';
@@ -90,6 +86,8 @@ export interface NodeOptions {
   recorderEntries?: number;
   /** As {@link TreeOptions.acting}. */
   acting?: TreeOptions['acting'];
+  /** What stands beside the kubelet and lives in the tree. */
+  extensions?: readonly Extend[];
   /** Looks at the node from outside, where no flag asks for it: the node itself stays as it is without. */
   onlooker?: { readonly clock: Clock };
 }
@@ -128,8 +126,8 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     return tree;
   };
   const parts: Parts = { config, outside, o, facts, recorder, history, usage: createUsageLog(), started, live };
-  const { ports, injector } = withFaults(parts, watchedPorts(parts));
-  const built = createTree(nodeTree(treeOptions(config, treeInput(parts, ports, injector))), ports, {
+  const { extensions, ports } = extended(parts);
+  const built = createTree(nodeTree(treeOptions(config, treeInput(parts, ports, extensions))), ports, {
     observers: observersOf(parts, ports),
     subjectOf: podOfMessage,
     around: (uid, step) => handlingPod(ports, uid, step),
@@ -148,7 +146,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     start: () => built.start(),
     stop: () => built.stop(),
     recorder: (limit) => recorder.dump(limit === undefined ? {} : { limit }),
-    inspected: history !== null && (isLookedAt(config) || o.onlooker !== undefined) ? inspectedOf(parts, history, injector) : null,
+    inspected: history !== null && (isLookedAt(config) || o.onlooker !== undefined) ? inspectedOf(parts, history, extensions) : null,
   };
 }
 
@@ -193,36 +191,21 @@ function watchedPorts({ outside, history }: Parts): Ports {
   return ports.cgroups === undefined ? ports : { ...ports, cgroups: measuredCgroups(ports.cgroups, ports) };
 }
 
-/** The ports as actors get them, and what the injector needs where the node was started with it. */
-function withFaults(parts: Parts, ports: Ports): { ports: Ports; injector: InjectorOptions | null } {
-  const { config, outside, facts, recorder, live } = parts;
-  if (!config.flags.faultInjection) return { ports, injector: null };
-  const activeFaults = new ActiveFaults(outside.rng);
-  const { nodeName } = facts;
-  const { staticPodURL: staticPodUrl } = config.config;
-  const injector: InjectorOptions = {
-    activeFaults,
-    nodeName,
-    httpSource: staticPodUrl !== '',
-    looksAtMemory: thresholdsOf(config.config).thresholds.some((t) => SIGNAL_FACTS[t.signal].reading === 'memory'),
-    state: () => live().state(),
-    kill: (path, by) => live().kill(path, by),
-    tap: (tap) => live().tap(tap),
-    record: (path, what) => recorder.note({ path, what, atMs: outside.clock.wallMs() }),
-  };
-  outside.log.warn(
-    { flag: '--actorlet-fault-injection' },
-    'FAULT INJECTION IS ALLOWED: whoever may use the admin socket can make this node fail. Never on a node that matters',
-  );
-  return { ports: interceptPorts(ports, { activeFaults, nodeName, staticPodUrl }), injector };
+/** What stands beside the kubelet, and the ports as actors get them with it. */
+function extended(parts: Parts): { extensions: readonly Extension[]; ports: Ports } {
+  const { config, outside, o, facts, recorder, live } = parts;
+  const record = (path: string, what: string) => recorder.note({ path, what, atMs: outside.clock.wallMs() });
+  const extensions = (o.extensions ?? []).map((extend) => extend({ config, nodeName: facts.nodeName, outside, tree: live, record }));
+  const ports = extensions.reduce((under, extension) => extension.ports?.(under) ?? under, watchedPorts(parts));
+  return { extensions, ports };
 }
 
-function treeInput(parts: Parts, ports: Ports, injector: InjectorOptions | null): TreeInput {
+function treeInput(parts: Parts, ports: Ports, extensions: readonly Extension[]): TreeInput {
   return {
     facts: () => parts.facts,
     inspect: inspectOf(parts),
     build: parts.o.build ?? UNKNOWN_BUILD,
-    injector,
+    extensions,
     plugins: ports.csi !== undefined,
     devicePlugins: ports.devicePlugins !== undefined,
     dra: ports.dra !== undefined,
@@ -267,7 +250,7 @@ function observersOf({ config, recorder, history }: Parts, ports: Ports): ((e: S
   return observers;
 }
 
-function inspectedOf({ outside, o, facts, recorder, started, live }: Parts, history: History, injector: InjectorOptions | null): Inspected {
+function inspectedOf({ outside, o, facts, recorder, started, live }: Parts, history: History, extensions: readonly Extension[]): Inspected {
   return {
     tree: live(),
     recorder,
@@ -277,7 +260,7 @@ function inspectedOf({ outside, o, facts, recorder, started, live }: Parts, hist
     nodeName: facts.nodeName,
     version: o.build?.gitVersion ?? '',
     startedAtMs: started.wallMs,
-    faults: injector?.activeFaults ?? null,
+    faults: faultsOf(extensions),
   };
 }
 

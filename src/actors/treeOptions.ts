@@ -11,8 +11,8 @@ import { liveMoment } from './edge/answers/liveMoment.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import { type EdgeOptions, edgeOptions } from './edge/options.ts';
 import type { Inspect } from './edge/server.ts';
+import { type Extension, faultsOf } from './extension.ts';
 import type { CheckpointOptions } from './foundation/checkpoint.ts';
-import type { InjectorOptions } from './foundation/injector/injector.ts';
 import type { ObserverOptions } from './foundation/observer.ts';
 import { type PodsOptions, podsOptions, type StaticSourceOptions, staticSourceOptions } from './pods/options.ts';
 import type { ApiSourceOptions } from './pods/sources/api.ts';
@@ -38,8 +38,7 @@ export interface TreeOptions
     StaticSourceOptions,
     ReclaimOptions {
   checkpoint: CheckpointOptions;
-  /** Null unless the node was started with `--actorlet-fault-injection`. */
-  injector: InjectorOptions | null;
+  extensions: readonly Extension[];
   /** Null unless the kubelet of this node is another program. */
   observer: ObserverOptions | null;
   /** Null in standalone mode. */
@@ -51,7 +50,7 @@ export interface TreeInput {
   facts(): NodeFacts;
   inspect: Inspect;
   build: BuildInfo;
-  injector: InjectorOptions | null;
+  extensions: readonly Extension[];
   plugins?: boolean;
   devicePlugins?: boolean;
   dra?: boolean;
@@ -74,11 +73,12 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
   const allocation = allocationOptions(config, { facts, host: o.host, ...ports, cluster });
   return {
     checkpoint: { rootDir: config.flags.rootDir },
-    injector: o.injector,
+    extensions: o.extensions,
     observer: o.observer === true ? { podGroup: (pod) => podGroup(config.config, facts().cgroupDriver, pod) } : null,
     ...edgeOptions(config, {
       ...{ nodeName, inspect, build, facts },
-      faults: o.injector === null ? null : o.injector.activeFaults,
+      faults: faultsOf(o.extensions),
+      routes: Object.assign({}, ...o.extensions.map(({ routes }) => routes)),
       podResources: o.podResources === true,
       podsApi: o.podsApi === true,
     }),

@@ -1,4 +1,5 @@
 /** The node daemon with its real ports. */
+import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import { createNode } from '../actors/node.ts';
 import { boot, processIo } from './boot.ts';
 import { createRealPorts } from './dependencies/realPorts.ts';
@@ -7,6 +8,9 @@ import { createRealPorts } from './dependencies/realPorts.ts';
 export function runDaemon(): Promise<number> {
   return boot(process.argv.slice(2), process.env, {
     io: processIo(),
-    wiring: { createPorts: createRealPorts, createNode },
+    wiring: {
+      createPorts: createRealPorts,
+      createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [faultInjection] }),
+    },
   });
 }

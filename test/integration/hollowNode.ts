@@ -3,6 +3,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
@@ -76,7 +77,7 @@ export async function hollowNode(o: HollowNodeOptions = {}): Promise<HollowNode>
         ...o.config,
       },
     });
-    const node = await createNode(config, o.ports === undefined ? ports : o.ports(ports));
+    const node = await createNode(config, o.ports === undefined ? ports : o.ports(ports), { extensions: [faultInjection] });
     await node.start();
     return node;
   };

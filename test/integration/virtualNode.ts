@@ -4,6 +4,7 @@
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
 
+import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import {
   createHollowRuntime,
   type HollowContainerDump,
@@ -369,7 +370,10 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     let failed: unknown;
     const outside = o.ports?.(ports) ?? ports;
     const between = o.between?.(config, outside) ?? { ports: outside, wrap: (n: Node) => n };
-    const making = createNode(config, between.ports, o.inspect === undefined ? {} : { inspect: o.inspect }).then(
+    const making = createNode(config, between.ports, {
+      extensions: [faultInjection],
+      ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
+    }).then(
       (n) => {
         made = between.wrap(n);
       },

@@ -1,8 +1,8 @@
 /** Which actor a person names on the command line. */
 
 import { type AdminClient, CtlError, EXIT } from '@actorlet/admin/src/client.ts';
-import { actorPattern } from '@actorlet/faults/src/match.ts';
 import { type ActorView, actorsMeant, allPaths, findActor, noSuchActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
+import { actorPattern } from '@actorlet/kubelet/machines/text/match.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { findSummary, uidOf } from '@actorlet/shown/src/findPod.ts';
 import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';

@@ -1,8 +1,8 @@
 /** Windows, patterns and subjects of faults. */
 
+import { actorPattern, createMatcher, globToRegExp } from '@actorlet/kubelet/machines/text/match.ts';
 import type { HostFs } from '@actorlet/kubelet/ports/ports.ts';
 import { describe, expect, it } from 'vitest';
-import { actorPattern, createMatcher, globToRegExp } from '../src/match.ts';
 import { decodeScenario } from '../src/read/decode.ts';
 import { type CriIds, criSubject, FS_OPS } from '../src/subjects.ts';
 import type { FsOp } from '../src/types.ts';

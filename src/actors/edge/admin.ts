@@ -18,7 +18,6 @@ import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { deathRoute } from './admin/deathRoute.ts';
 import { execOffer } from './admin/execOffer.ts';
-import { type FaultsAtWork, faultRoute } from './admin/faultRoute.ts';
 import { recordRoute } from './admin/recordRoute.ts';
 import { restartRoute } from './admin/restartRoute.ts';
 import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './answers/answers.ts';
@@ -28,6 +27,8 @@ import { type Inspect, specOfServer } from './server.ts';
 import type { FigureOptions } from './stats/figures.ts';
 import { createStats } from './stats/stats.ts';
 
+export type AdminRoute = (ctx: ActorCtx<ServerEvent>, req: HttpRequest) => Promise<HttpReply>;
+
 export interface AdminOptions {
   /** `<root-dir>/actorlet.sock`. */
   socketPath: string;
@@ -35,7 +36,9 @@ export interface AdminOptions {
   /** `podLogsDir` of the configuration, for /logs. */
   podLogsDir: string;
   /** Null where fault injection is off; absent means the same. */
-  faults?: FaultsAtWork | null;
+  faults?: { readonly size: number } | null;
+  /** Answers of what stands beside the kubelet, at a path and one level below it. */
+  routes?: Readonly<Record<string, AdminRoute>>;
   /** Named in errors about the path. Default `--root-dir`, which decides it. */
   flag?: string;
   /** Where /summary has its figures from. Absent: there are none. */
@@ -66,7 +69,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/restart': (req) => restartRoute(ctx, req),
       '/record': (req) => recordRoute(ports.inputRecorder, req),
     },
-    below: { '/inject': (req) => faultRoute(ctx, req, o.faults ?? null) },
+    below: Object.fromEntries(Object.entries(o.routes ?? {}).map(([path, route]) => [path, (req: HttpRequest) => route(ctx, req)])),
     get: {
       ...ownPages(ctx, o.inspect),
       '/healthz': page('/healthz'),

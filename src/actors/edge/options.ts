@@ -29,14 +29,15 @@ interface FigureInput extends Pick<FigureOptions, 'nodeName' | 'inspect' | 'buil
 
 interface EdgeInput extends FigureInput {
   faults: NonNullable<AdminOptions['faults']> | null;
+  routes: NonNullable<AdminOptions['routes']>;
   podResources: boolean;
   podsApi: boolean;
 }
 
-export function edgeOptions(config: NodeConfig, { faults, podResources, podsApi, ...o }: EdgeInput): EdgeOptions {
+export function edgeOptions(config: NodeConfig, { faults, routes, podResources, podsApi, ...o }: EdgeInput): EdgeOptions {
   const { config: c, flags, gates } = config;
   return {
-    admin: flags.adminSocket === '' ? null : adminOptions(config, { ...o, faults }),
+    admin: flags.adminSocket === '' ? null : adminOptions(config, { ...o, faults, routes }),
     healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
     readOnly: c.readOnlyPort === 0 ? null : { host: c.address, port: c.readOnlyPort, ...figureOptions(config, o) },
     https: c.enableServer ? httpsOptions(config, o) : null,
@@ -51,10 +52,10 @@ export function edgeOptions(config: NodeConfig, { faults, podResources, podsApi,
   };
 }
 
-function adminOptions(config: NodeConfig, { faults, ...o }: FigureInput & Pick<EdgeInput, 'faults'>): AdminOptions {
+function adminOptions(config: NodeConfig, { faults, routes, ...o }: FigureInput & Pick<EdgeInput, 'faults' | 'routes'>): AdminOptions {
   const { adminSocket } = config.flags;
   const figures = figureOptions(config, o);
-  return { socketPath: adminSocket, inspect: o.inspect, podLogsDir: figures.podLogsDir, faults, figures };
+  return { socketPath: adminSocket, inspect: o.inspect, podLogsDir: figures.podLogsDir, faults, routes, figures };
 }
 
 /** Files of the serving certificate: those given, the one a cluster signs, or those that the boot makes. */

@@ -1,8 +1,8 @@
 /** One entry of `spec.faults`. */
 import type { Shape } from '@actorlet/kubelet/machines/shape/shape.ts';
+import { actorPattern } from '@actorlet/kubelet/machines/text/match.ts';
 import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
 import { FAULT_KIND_NAMES, FAULT_KINDS, type FaultKind } from '../kinds.ts';
-import { actorPattern } from '../match.ts';
 import { LASTING, SELECT, type Selector, SIMULATED, WHEN } from '../table.ts';
 import type { ScenarioFault, Select } from '../types.ts';
 import type { MapReader } from './reader.ts';

@@ -1,8 +1,9 @@
 /** Which nodes a fleet adopts, of which shape they are, and what becomes of each: drawn by the seed, in the order of their coming. Pure. */
-import { globToRegExp } from '@actorlet/faults/src/match.ts';
+
 import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { globToRegExp } from '@actorlet/kubelet/machines/text/match.ts';
 import type { Rng } from '@actorlet/kubelet/ports/ports.ts';
 import { INSTANCE_TYPES, nodeFactsOf, type Shape } from '../from/shape.ts';
 import type { AdoptSpec } from '../spec/adopt.ts';

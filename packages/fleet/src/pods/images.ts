@@ -1,5 +1,5 @@
 /** Sizes of images by their names, and how long a pull of one takes. Pure. */
-import { globToRegExp } from '@actorlet/faults/src/match.ts';
+import { globToRegExp } from '@actorlet/kubelet/machines/text/match.ts';
 import type { HollowOptions } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { ImageSpec } from '../spec/groups.ts';
 

@@ -1,7 +1,8 @@
 /** What containers of a fleet do, by rules: which of them match a container, which one is drawn, and the life that it gives. Pure. */
-import { globToRegExp } from '@actorlet/faults/src/match.ts';
+
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { parseGoDuration } from '@actorlet/kubelet/machines/text/go/goDuration.ts';
+import { globToRegExp } from '@actorlet/kubelet/machines/text/match.ts';
 import {
   HOLLOW_ANNOTATION,
   type HollowLife,

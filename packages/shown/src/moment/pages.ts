@@ -1,11 +1,11 @@
 /** What a daemon answers on its admin socket, and a recording in its place: pages of what is known at one moment. Pure. */
 
-import { actorPattern } from '@actorlet/faults/src/match.ts';
 import { activeStates } from '@actorlet/kubelet/machines/chart/active.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { type PodsView, podManagerAddr, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { deathsView } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
+import { actorPattern } from '@actorlet/kubelet/machines/text/match.ts';
 import { findPod, recordMeant, uidOf } from '../findPod.ts';
 import { observerView } from '../observer/ledger.ts';
 import { entryLine } from '../recorderEntry.ts';

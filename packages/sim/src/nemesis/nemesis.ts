@@ -1,8 +1,8 @@
 /** Carries out a schedule on the nodes of a world, counts what it did, and heals everything when told to. */
 
 import { FAULT_KINDS } from '@actorlet/faults/src/kinds.ts';
-import { createMatcher } from '@actorlet/faults/src/match.ts';
 import type { FaultKind as FaultSpecKind } from '@actorlet/faults/src/types.ts';
+import { createMatcher } from '@actorlet/kubelet/machines/text/match.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { SimKube } from '@actorlet/world/src/kube/types.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';

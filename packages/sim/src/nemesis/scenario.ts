@@ -1,9 +1,9 @@
 /** A scenario as the schedule of one run: its windows on each node they are for, and its pods, or drawn ones. */
 
-import { createMatcher } from '@actorlet/faults/src/match.ts';
 import type { FaultSpec, Scenario, WorkloadStep } from '@actorlet/faults/src/types.ts';
 import { windowsOf } from '@actorlet/faults/src/windows.ts';
 import { DEFAULT_EVICTION_HARD } from '@actorlet/kubelet/machines/config/defaults.ts';
+import { createMatcher } from '@actorlet/kubelet/machines/text/match.ts';
 import { NOTHING_BESIDE } from '@actorlet/world/src/beside/beside.ts';
 import type { NodeTuning } from '@actorlet/world/src/node/nodeTuning.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';

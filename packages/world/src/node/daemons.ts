@@ -1,5 +1,6 @@
 /** The daemons of a simulated machine, one after the other: each is the production tree. */
 
+import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import { enforceKernelSettings } from '@actorlet/kubelet/actors/kernelSettings.ts';
 import { createNode, type Node } from '@actorlet/kubelet/actors/node.ts';
 import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
@@ -89,6 +90,7 @@ export class Daemons {
     const between = watcher.between?.(self, config, ports);
     const made = await createNode(config, between?.ports ?? ports, {
       acting: between?.acting,
+      extensions: [faultInjection],
       ...(inspect === undefined ? {} : { inspect }),
     });
     const node = between?.wrap(made) ?? made;

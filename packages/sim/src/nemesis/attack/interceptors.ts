@@ -1,9 +1,9 @@
 /** Interceptors of one node: its runtime, disk, HTTP source and mailboxes ask here which lasting fault hits a call. */
 
-import { createMatcher, type Matcher } from '@actorlet/faults/src/match.ts';
 import { apiSubject, type CriSubject, criSubject, FS_OPS, type FsCall } from '@actorlet/faults/src/subjects.ts';
 import type { Select } from '@actorlet/faults/src/types.ts';
 import type { MailboxTap } from '@actorlet/kubelet/machines/supervision/mailboxTap.ts';
+import { createMatcher, type Matcher } from '@actorlet/kubelet/machines/text/match.ts';
 import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { KubeVerdict, SimKube, WatchVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
