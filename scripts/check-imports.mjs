@@ -87,10 +87,12 @@ export const RULES = [
   {
     folder: '`faults/injector`, `faults/extension.ts`',
     in: /^faults\/(?:injector\/|extension\.ts$)/,
-    may: ['machines/', 'ports/', 'actors/', 'faults/'],
+    may: ['machines/', 'shown/', 'ports/', 'actors/', 'faults/'],
     packages: PURE,
   },
-  { folder: '`faults`, the language', in: /^faults\//, may: ['machines/', 'faults/'], packages: PURE },
+  { folder: '`faults`, the language', in: /^faults\//, may: ['machines/', 'shown/', 'faults/'], packages: PURE },
+  // Lives in the tree of a node, which is given it.
+  { folder: '`deaths`', in: /^deaths\//, may: ['machines/', 'shown/', 'ports/', 'actors/', 'deaths/'], packages: PURE },
   // Child processes, .proto files and SPDY, for programs that have I/O of their own.
   { folder: '`process`', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
   { folder: '`admin`', in: /^admin\//, may: ['machines/', 'shown/', 'admin/'], packages: ANY },
@@ -104,15 +106,20 @@ export const RULES = [
   { folder: '`runtimes`', in: /^runtimes\//, may: ['machines/', 'ports/', 'runtimes/'], packages: PURE },
   // The one access of all that is simulated to the process it runs in; a simulated node never sees it.
   { folder: '`world/src/globals.ts`', in: /^world\/globals\.ts$/, may: [], packages: ['node:crypto', 'node:process', 'node:timers'] },
-  { folder: '`world`', in: /^world\//, may: ['machines/', 'faults/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/'], packages: PURE },
+  {
+    folder: '`world`',
+    in: /^world\//,
+    may: ['machines/', 'deaths/', 'faults/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/'],
+    packages: PURE,
+  },
   {
     folder: '`sim`',
     in: /^sim\//,
-    may: ['machines/', 'faults/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'sim/'],
+    may: ['machines/', 'shown/', 'faults/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'sim/'],
     packages: PURE,
   },
   // Stands between a node and its ports, and runs a node on what it wrote.
-  { folder: '`replay`', in: /^replay\//, may: ['machines/', 'faults/', 'ports/', 'actors/', 'replay/'], packages: PURE },
+  { folder: '`replay`', in: /^replay\//, may: ['machines/', 'deaths/', 'faults/', 'ports/', 'actors/', 'replay/'], packages: PURE },
   // The page runs in a browser; what it shares with the daemon are frames and charts.
   {
     folder: '`inspect/page`',
@@ -147,7 +154,7 @@ export const RULES = [
   {
     folder: '`boot`, the daemon',
     in: /^boot\//,
-    may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
+    may: ['machines/', 'deaths/', 'faults/', 'shown/', 'ports/', 'actors/', 'process/', 'runtimes/', 'replay/', 'inspect/', 'boot/'],
     packages: ANY,
   },
   // Judges what the daemon would do, with the daemon's own code.
@@ -156,7 +163,7 @@ export const RULES = [
   {
     folder: '`observe`',
     in: /^observe\//,
-    may: ['machines/', 'shown/', 'ports/', 'actors/', 'process/', 'runtimes/', 'check/', 'boot/', 'observe/'],
+    may: ['machines/', 'deaths/', 'shown/', 'ports/', 'actors/', 'process/', 'runtimes/', 'check/', 'boot/', 'observe/'],
     packages: ANY,
   },
   // What a fleet has of the outside is what the daemon has.
@@ -170,7 +177,7 @@ export const RULES = [
   {
     folder: '`fleet`',
     in: /^fleet\//,
-    may: ['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'fleet/'],
+    may: ['machines/', 'deaths/', 'faults/', 'shown/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'fleet/'],
     packages: [...PURE, '@marcbachmann/cel-js'],
   },
   // Starts daemons as processes; of the node's own code it shares only what reads manifests.

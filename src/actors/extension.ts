@@ -1,7 +1,9 @@
 /** What stands beside the kubelet and lives in the tree of a node, such as fault injection. `createNode` is given the list. */
 import type { NodeConfig } from '../machines/config/config.ts';
+import type { NodeFacts } from '../machines/nodeFacts.ts';
 import type { Ports } from '../ports/ports.ts';
-import type { AdminRoute } from './edge/admin.ts';
+import type { AdminRoutes } from './edge/admin.ts';
+import type { Inspect } from './edge/server.ts';
 import type { SupervisionTree } from './supervision/tree.ts';
 import type { AnySpec } from './supervision/types.ts';
 
@@ -10,17 +12,20 @@ export interface Extension {
   readonly actors?: Readonly<Partial<Record<ExtendedLayer, readonly AnySpec[]>>>;
   /** The ports as actors get them. */
   ports?(ports: Ports): Ports;
-  /** What the admin socket answers at a path, and one level below it. */
-  readonly routes?: Readonly<Record<string, AdminRoute>>;
+  /** What the admin socket answers for it. */
+  routes?: AdminRoutes;
   /** How many faults are at work. Absent: none may be injected. */
   readonly faults?: { readonly size: number };
+  /** It hears of deaths (`deathsAddr`). */
+  readonly deaths?: true;
 }
 
-type ExtendedLayer = 'foundation';
+type ExtendedLayer = 'foundation' | 'reclaim';
 
 export interface ExtensionHost {
   readonly config: NodeConfig;
-  readonly nodeName: string;
+  readonly facts: NodeFacts;
+  readonly inspect: Inspect;
   /** The ports as the node was given them. */
   readonly outside: Ports;
   /** @throws before it is built. */

@@ -195,7 +195,8 @@ function watchedPorts({ outside, history }: Parts): Ports {
 function extended(parts: Parts): { extensions: readonly Extension[]; ports: Ports } {
   const { config, outside, o, facts, recorder, live } = parts;
   const record = (path: string, what: string) => recorder.note({ path, what, atMs: outside.clock.wallMs() });
-  const extensions = (o.extensions ?? []).map((extend) => extend({ config, nodeName: facts.nodeName, outside, tree: live, record }));
+  const host = { config, facts, inspect: inspectOf(parts), outside, tree: live, record };
+  const extensions = (o.extensions ?? []).map((extend) => extend(host));
   const ports = extensions.reduce((under, extension) => extension.ports?.(under) ?? under, watchedPorts(parts));
   return { extensions, ports };
 }

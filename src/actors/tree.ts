@@ -27,7 +27,6 @@ import { httpSourceSpec } from './pods/sources/http.ts';
 import { statusSpec } from './pods/status/status.ts';
 import { workersSpec } from './pods/workers/workers.ts';
 import { containerGcSpec } from './reclaim/containerGc.ts';
-import { deathsSpec } from './reclaim/deaths/deaths.ts';
 import { evictionSpec } from './reclaim/eviction/eviction.ts';
 import { housekeepingSpec } from './reclaim/housekeeping.ts';
 import { imageGcSpec } from './reclaim/imageGc/imageGc.ts';
@@ -91,7 +90,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       ]),
       {
         ...layer('pods', [
-          statusSpec({ cluster: o.api !== null, deaths: o.deaths !== null }),
+          statusSpec({ cluster: o.api !== null, deaths: o.extensions.some(({ deaths }) => deaths === true) }),
           podManagerSpec(o.podManager),
           workersSpec(o.workers),
           configSpec(o.config),
@@ -107,7 +106,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
         housekeepingSpec(o.housekeeping),
         ...(o.eviction === null ? [] : [evictionSpec(o.eviction)]),
         ...(o.nodeShutdown === null ? [] : [nodeShutdownSpec(o.nodeShutdown)]),
-        ...(o.deaths === null ? [] : [deathsSpec(o.deaths)]),
+        ...o.extensions.flatMap(({ actors }) => actors?.reclaim ?? []),
       ]),
     ],
   };

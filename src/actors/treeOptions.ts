@@ -7,7 +7,6 @@ import type { SourceName } from '../machines/pod/runtime/seen.ts';
 import { type AllocationOptions, allocationOptions, offered } from './allocation/options.ts';
 import type { ProviderPlace } from './allocation/provider.ts';
 import { type ApiLayerOptions, apiLayerOptions, declaredHere, nodeIdentity } from './api/options.ts';
-import { liveMoment } from './edge/answers/liveMoment.ts';
 import type { BuildInfo } from './edge/metrics/nodeMetrics.ts';
 import { type EdgeOptions, edgeOptions } from './edge/options.ts';
 import type { Inspect } from './edge/server.ts';
@@ -16,7 +15,7 @@ import type { CheckpointOptions } from './foundation/checkpoint.ts';
 import type { ObserverOptions } from './foundation/observer.ts';
 import { type PodsOptions, podsOptions, type StaticSourceOptions, staticSourceOptions } from './pods/options.ts';
 import type { ApiSourceOptions } from './pods/sources/api.ts';
-import { type DeathSources, type ReclaimOptions, reclaimOptions } from './reclaim/options.ts';
+import { type ReclaimOptions, reclaimOptions } from './reclaim/options.ts';
 import { type RuntimeOptions, runtimeOptions } from './runtime/options.ts';
 import type { ObjectsOptions } from './services/objects/objects.ts';
 import type { TokensOptions } from './services/objects/tokens.ts';
@@ -78,7 +77,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
     ...edgeOptions(config, {
       ...{ nodeName, inspect, build, facts },
       faults: faultsOf(o.extensions),
-      routes: Object.assign({}, ...o.extensions.map(({ routes }) => routes)),
+      routes: o.extensions.flatMap(({ routes }) => routes ?? []),
       podResources: o.podResources === true,
       podsApi: o.podsApi === true,
     }),
@@ -103,7 +102,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       ...(o.observer === true ? { extendedResources: true } : {}),
     }),
     ...staticSources,
-    ...reclaimOptions(config, { facts, cluster, inhibitor: o.inhibitor === true, deaths: deathSources(config, inspect) }),
+    ...reclaimOptions(config, { facts, cluster, inhibitor: o.inhibitor === true }),
   };
 }
 
@@ -122,13 +121,6 @@ function apiOptions(config: NodeConfig, o: TreeInput): ApiOptions {
     },
     tokens: { podsMax: c.maxPods },
   };
-}
-
-/** A recording of an older release says nothing of deaths. */
-function deathSources({ flags }: NodeConfig, inspect: Inspect): DeathSources | null {
-  const { secrets, usage } = inspect;
-  if (secrets === undefined || !(flags.deathsMax > 0)) return null;
-  return { secrets, usage, moment: ({ registry, ports }) => liveMoment({ registry, inspect, clock: ports.clock, faults: null }) };
 }
 
 /** The sources that cleaning up must wait for. */

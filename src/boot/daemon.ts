@@ -1,4 +1,5 @@
 /** The node daemon with its real ports. */
+import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import { createNode } from '../actors/node.ts';
 import { boot, processIo } from './boot.ts';
@@ -10,7 +11,7 @@ export function runDaemon(): Promise<number> {
     io: processIo(),
     wiring: {
       createPorts: createRealPorts,
-      createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [faultInjection] }),
+      createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [faultInjection, deathBundles] }),
     },
   });
 }

@@ -1,6 +1,6 @@
 /** The same for what else others write: objects of the API, files, logs, answers of runtimes, plugins and registries, requests. */
 
-import { createMatcher } from '../../src/machines/text/match.ts';
+import { createMatcher } from '@actorlet/shown/src/match.ts';
 import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
 import { stagesOf } from '@actorlet/fleet/src/pods/stages.ts';
 import { redacted } from '@actorlet/shown/src/deaths/redact.ts';

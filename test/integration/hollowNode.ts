@@ -3,6 +3,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
@@ -77,7 +78,7 @@ export async function hollowNode(o: HollowNodeOptions = {}): Promise<HollowNode>
         ...o.config,
       },
     });
-    const node = await createNode(config, o.ports === undefined ? ports : o.ports(ports), { extensions: [faultInjection] });
+    const node = await createNode(config, o.ports === undefined ? ports : o.ports(ports), { extensions: [faultInjection, deathBundles] });
     await node.start();
     return node;
   };

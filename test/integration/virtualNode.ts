@@ -4,6 +4,7 @@
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
 
+import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import {
   createHollowRuntime,
@@ -371,7 +372,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     const outside = o.ports?.(ports) ?? ports;
     const between = o.between?.(config, outside) ?? { ports: outside, wrap: (n: Node) => n };
     const making = createNode(config, between.ports, {
-      extensions: [faultInjection],
+      extensions: [faultInjection, deathBundles],
       ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
     }).then(
       (n) => {

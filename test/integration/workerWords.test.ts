@@ -3,7 +3,7 @@
 import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
 import { podFrame } from '@actorlet/inspect/src/feed/podDetail.ts';
 import { podRows } from '@actorlet/inspect/src/feed/rows.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import { expect, it } from 'vitest';
 import { INSPECT, inspectedOf } from '../../packages/inspect/test/rig.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';

@@ -2,10 +2,10 @@
 
 import { type AdminClient, CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { type ActorView, actorsMeant, allPaths, findActor, noSuchActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import { actorPattern } from '@actorlet/kubelet/machines/text/match.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
-import { findSummary, uidOf } from '@actorlet/shown/src/findPod.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import { actorPattern } from '@actorlet/shown/src/match.ts';
+import { findSummary, uidOf } from '@actorlet/shown/src/pods/findPod.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 
 /** The path of the actor that a person means: as `actorctl tree` shows it, with or without `node/`. @throws CtlError for none, or several. */
 export async function actorNamed(client: AdminClient, state: ActorView, asked: string): Promise<string> {

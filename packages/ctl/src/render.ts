@@ -4,8 +4,8 @@ import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messag
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { renderTable } from '@actorlet/kubelet/machines/text/table.ts';
 import { eventMessage } from '@actorlet/shown/src/eventLog.ts';
-import { podStatus } from '@actorlet/shown/src/podStatus.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import { podStatus } from '@actorlet/shown/src/pods/podStatus.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 
 /** `wide`: with what else is known of each. `namespace`: pods of others are left out; '' or absent: none are. */
 export function renderPods(pods: readonly PodSummary[], o: { wide?: boolean; namespace?: string } = {}): string[] {

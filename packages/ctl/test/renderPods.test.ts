@@ -1,6 +1,6 @@
 /** `actorctl pods` where there is nothing to show, and where there is little room. */
 
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import { expect, it } from 'vitest';
 import { renderPods } from '../src/render.ts';
 

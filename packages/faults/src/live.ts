@@ -2,7 +2,7 @@
 
 import type { Message, ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { formatGoDuration } from '@actorlet/kubelet/machines/text/go/goDuration.ts';
-import { createMatcher } from '@actorlet/kubelet/machines/text/match.ts';
+import { createMatcher } from '@actorlet/shown/src/match.ts';
 import { FAULT_KINDS } from './kinds.ts';
 import type { FaultWindow, Scenario, ScenarioError, ScenarioFault } from './types.ts';
 import { windowsOf } from './windows.ts';

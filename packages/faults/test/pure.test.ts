@@ -1,7 +1,7 @@
 /** Windows, patterns and subjects of faults. */
 
-import { actorPattern, createMatcher, globToRegExp } from '@actorlet/kubelet/machines/text/match.ts';
 import type { HostFs } from '@actorlet/kubelet/ports/ports.ts';
+import { actorPattern, createMatcher, globToRegExp } from '@actorlet/shown/src/match.ts';
 import { describe, expect, it } from 'vitest';
 import { decodeScenario } from '../src/read/decode.ts';
 import { type CriIds, criSubject, FS_OPS } from '../src/subjects.ts';

@@ -2,7 +2,7 @@
 
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import type { ContainerStatus, Pod, PodStatus } from '@actorlet/kubelet/machines/kube/types.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import type { DaemonEnd } from './reaper/client.ts';
 
 /** One pod as the node's admin socket shows it. */

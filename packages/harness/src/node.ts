@@ -8,7 +8,7 @@ import { printLogs } from '@actorlet/admin/src/logs.ts';
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { canonicalJson } from '@actorlet/kubelet/machines/pod/names.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
-import type { LogFile } from '@actorlet/shown/src/podLogs.ts';
+import type { LogFile } from '@actorlet/shown/src/pods/podLogs.ts';
 import { type ContainerView, heldContainers, statedContainers } from './containers.ts';
 import { type Injected, inject, type ScenarioInput, scenarioText } from './faults.ts';
 import { endText, History, type Look, type PodView, podText, type TimelineEntry, type Timings } from './history.ts';

@@ -1,10 +1,9 @@
-import { join } from 'node:path';
 import { type Chart, type ChartState, chartOf, eventLabel } from '@actorlet/kubelet/machines/chart/definition.ts';
 import { configOf, mermaidOf } from '@actorlet/kubelet/machines/chart/export.ts';
 import { describe, expect, it } from 'vitest';
 import { createMachine } from 'xstate';
 import { createMachine as createMachine4 } from 'xstate4';
-import { machinesOf } from '../../../test/integration/kill/killTables.ts';
+import { nodeMachines } from '../../../test/integration/kill/killTables.ts';
 import { pod, virtualNode } from '../../../test/integration/virtualNode.ts';
 import { INSPECT } from './rig.ts';
 
@@ -86,7 +85,7 @@ it('a machine that is one state is drawn with what it takes and does', async () 
 it('every transition of every machine carries the name of an event, of a delay or of the actor that ended', async () => {
   const unnamed: string[] = [];
   let count = 0;
-  for (const machine of await machinesOf(join(import.meta.dirname, '../../../src/machines'))) {
+  for (const machine of await nodeMachines()) {
     const chart = chartOf(machine);
     if (chart === null) throw new Error(`${machine.root.id} has no chart`);
     for (const { id, label } of statesIn(chart.root).flatMap((s) => s.transitions)) {

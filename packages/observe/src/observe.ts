@@ -1,5 +1,7 @@
 /** `actorlet observe`: the whole tree on a node whose kubelet is another program. It changes nothing but its own folder. */
+
 import { resolve } from 'node:path';
+import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { createNode } from '@actorlet/kubelet/actors/node.ts';
 import { boot, processIo } from '@actorlet/kubelet/boot/boot.ts';
 import { runnable } from '@actorlet/kubelet/boot/config/runnable.ts';
@@ -116,7 +118,7 @@ export async function observe(argv: readonly string[]): Promise<number> {
         const real = await createRealPorts({ ...config, flags: { ...config.flags, rootDir: folder } }, input);
         return observedPorts(real, { config, stateDir: folder }).ports;
       },
-      createNode,
+      createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [deathBundles] }),
     },
   });
 }

@@ -1,6 +1,6 @@
 /** Which bundles of deaths go, how large one is, what is hidden in it, and hostile text on its page. */
 
-import { queued, surplus } from '@actorlet/kubelet/machines/reclaim/deaths/keeping.ts';
+import { queued, surplus } from '@actorlet/deaths/src/keeping.ts';
 import type { Death, DeathHead } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import { describe, expect, it } from 'vitest';
 import { bundleOf, bundleText, type DeathFacts, readBundle } from '../src/deaths/bundle.ts';

@@ -4,11 +4,11 @@
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
 
-import { findPod, recordMeant } from '@actorlet/shown/src/findPod.ts';
 import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
 import { json as jsonPage, podsAnswer, type ShownPage, withPods } from '@actorlet/shown/src/moment/pages.ts';
 import { nodePage } from '@actorlet/shown/src/nodePage.ts';
-import { logFileOf } from '@actorlet/shown/src/podLogs.ts';
+import { findPod, recordMeant } from '@actorlet/shown/src/pods/findPod.ts';
+import { logFileOf } from '@actorlet/shown/src/pods/podLogs.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import type { PodVolumes } from '../../machines/figures/volumeStats.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
@@ -16,18 +16,17 @@ import { messageOf } from '../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { deathRoute } from './admin/deathRoute.ts';
 import { execOffer } from './admin/execOffer.ts';
 import { recordRoute } from './admin/recordRoute.ts';
 import { restartRoute } from './admin/restartRoute.ts';
-import { json, METHOD_NOT_ALLOWED, type Route, router, text } from './answers/answers.ts';
+import { json, METHOD_NOT_ALLOWED, type Route, type Routes, router, text } from './answers/answers.ts';
 import { liveMoment } from './answers/liveMoment.ts';
 import { ownPages, replyOf, shown } from './answers/ownPages.ts';
 import { type Inspect, specOfServer } from './server.ts';
 import type { FigureOptions } from './stats/figures.ts';
 import { createStats } from './stats/stats.ts';
 
-export type AdminRoute = (ctx: ActorCtx<ServerEvent>, req: HttpRequest) => Promise<HttpReply>;
+export type AdminRoutes = (ctx: ActorCtx<ServerEvent>) => Partial<Routes>;
 
 export interface AdminOptions {
   /** `<root-dir>/actorlet.sock`. */
@@ -37,8 +36,8 @@ export interface AdminOptions {
   podLogsDir: string;
   /** Null where fault injection is off; absent means the same. */
   faults?: { readonly size: number } | null;
-  /** Answers of what stands beside the kubelet, at a path and one level below it. */
-  routes?: Readonly<Record<string, AdminRoute>>;
+  /** Answers of what stands beside the kubelet. */
+  routes?: readonly AdminRoutes[];
   /** Named in errors about the path. Default `--root-dir`, which decides it. */
   flag?: string;
   /** Where /summary has its figures from. Absent: there are none. */
@@ -62,6 +61,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     (path: string): Route =>
     (req) =>
       shown(path, now(), req);
+  const more = (o.routes ?? []).map((routes) => routes(ctx));
   return router({
     any: {
       '/exec': (req) => execOffer(ctx, req),
@@ -69,7 +69,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/restart': (req) => restartRoute(ctx, req),
       '/record': (req) => recordRoute(ports.inputRecorder, req),
     },
-    below: Object.fromEntries(Object.entries(o.routes ?? {}).map(([path, route]) => [path, (req: HttpRequest) => route(ctx, req)])),
+    below: Object.assign({}, ...more.map(({ below }) => below)),
     get: {
       ...ownPages(ctx, o.inspect),
       '/healthz': page('/healthz'),
@@ -77,13 +77,13 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       '/timeline': page('/timeline'),
       '/deaths': page('/deaths'),
       '/disagreements': page('/disagreements'),
-      '/death': (req) => deathRoute(ctx, { rootDir: o.figures?.rootDir ?? '', req }),
       '/page': () => pageAddress(o),
       '/summary': summaryRoute(ctx, o),
       '/node': () => json(nodePage(now(), o.inspect.identity?.kubeconfig)),
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
       '/pods': (req) => podsPage(now(), req),
       '/logs': (req) => logFile(ctx, { m: now(), podLogsDir: o.podLogsDir, req }),
+      ...Object.assign({}, ...more.map(({ get }) => get)),
     },
   });
 }

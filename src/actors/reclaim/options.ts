@@ -5,7 +5,6 @@ import { quantityToInteger } from '../../machines/kube/quantity.ts';
 import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import { thresholdsOf } from '../../machines/reclaim/eviction/thresholds.ts';
 import type { ContainerGcOptions } from './containerGc.ts';
-import type { DeathsOptions } from './deaths/deaths.ts';
 import type { EvictionOptions } from './eviction/eviction.ts';
 import type { HousekeepingOptions } from './housekeeping.ts';
 import type { ImageGcOptions } from './imageGc/imageGc.ts';
@@ -23,16 +22,11 @@ export interface ReclaimOptions {
   eviction: EvictionOptions | null;
   /** Null where no period of a shutdown is set, and where systemd-logind cannot be reached at all. */
   nodeShutdown: NodeShutdownOptions | null;
-  /** Null where no bundles of deaths are kept. */
-  deaths: DeathsOptions | null;
 }
-
-/** What a bundle of a death takes from the node as a whole. Absent: none is kept. */
-export type DeathSources = Pick<DeathsOptions, 'moment' | 'secrets' | 'usage'>;
 
 export function reclaimOptions(
   config: NodeConfig,
-  { facts, cluster, inhibitor, deaths }: { facts(): NodeFacts; cluster: boolean; inhibitor: boolean; deaths: DeathSources | null },
+  { facts, cluster, inhibitor }: { facts(): NodeFacts; cluster: boolean; inhibitor: boolean },
 ): ReclaimOptions {
   const { config: c, flags } = config;
   return {
@@ -58,21 +52,6 @@ export function reclaimOptions(
     housekeeping: { rootDir: flags.rootDir },
     eviction: evictionOptions(config, facts, cluster),
     nodeShutdown: inhibitor ? nodeShutdownOptions(config, cluster) : null,
-    deaths: deaths === null ? null : deathsOptions(config, facts, deaths),
-  };
-}
-
-function deathsOptions({ config: c, flags }: NodeConfig, facts: () => NodeFacts, from: DeathSources): DeathsOptions {
-  return {
-    ...from,
-    rootDir: flags.rootDir,
-    podLogsDir: c.podLogsDir,
-    max: flags.deathsMax,
-    bytesMax: flags.deathsMaxKib * 1024,
-    logLines: flags.deathsLogLines,
-    stuckAfterMs: flags.deathsStuckAfter,
-    recording: flags.record,
-    podGroup: (pod) => podGroup(c, facts().cgroupDriver, pod),
   };
 }
 

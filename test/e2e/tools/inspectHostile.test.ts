@@ -11,7 +11,7 @@ import { nothingKnown } from '@actorlet/inspect/src/feed/podFacts.ts';
 import { frameOf, scan } from '@actorlet/inspect/src/recording/format.ts';
 import { RecordingWriter } from '@actorlet/inspect/src/recording/writer.ts';
 import { type Answers, PageServer } from '@actorlet/inspect/src/server/pageServer.ts';
-import { podStatus, podTone, podTrouble } from '@actorlet/shown/src/podStatus.ts';
+import { podStatus, podTone, podTrouble } from '@actorlet/shown/src/pods/podStatus.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inspectedOf } from '../../../packages/inspect/test/rig.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';

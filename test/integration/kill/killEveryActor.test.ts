@@ -3,12 +3,11 @@
  * end the same, and healthy pods beside must not change in any way. A commit kills one part of the cases. A new state of a
  * machine must be covered here, or say why it cannot be. Each step without a kill is pure (`pureCharts.ts`).
  */
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { chartWatch, itSawNothingButDecisions, itStepsWithoutANode } from '../../machines/purity/pureCharts.ts';
 import { rotating } from '../../rotation.ts';
 import { createJudge, type KillCase } from './killing.ts';
-import { KILL_TABLES, leaves, machinesOf } from './killTables.ts';
+import { KILL_TABLES, leaves, nodeMachines } from './killTables.ts';
 
 /** Each commit kills one part in so many of the cases. */
 const PARTS = 6;
@@ -117,7 +116,7 @@ it('covers every state of every machine', async () => {
   const covered = new Set(Object.values(KILL_TABLES).flatMap((cases) => cases.map((c) => c.covers)));
   const missing: string[] = [];
   const known = new Set<string>();
-  for (const machine of await machinesOf(join(import.meta.dirname, '../../../src/machines'))) {
+  for (const machine of await nodeMachines()) {
     for (const leaf of leaves(machine.root)) {
       const name = `${machine.root.id} ${leaf}`.trimEnd();
       known.add(name);

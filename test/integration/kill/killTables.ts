@@ -26,10 +26,12 @@ interface StateNodeLike {
   states: Record<string, StateNodeLike>;
 }
 
-/** Machines that files below `dir` export. */
-export async function machinesOf(dir: string): Promise<{ root: StateNodeLike }[]> {
+const MACHINES = ['src/machines', 'packages/deaths/src'].map((dir) => join(import.meta.dirname, '../../..', dir));
+
+/** Machines of a node: of the kubelet and of what extends it. */
+export async function nodeMachines(): Promise<{ root: StateNodeLike }[]> {
   const found: unknown[] = [];
-  for (const e of readdirSync(dir, { withFileTypes: true, recursive: true })) {
+  for (const e of MACHINES.flatMap((dir) => readdirSync(dir, { withFileTypes: true, recursive: true }))) {
     if (!e.isFile() || !e.name.endsWith('.ts')) continue;
     const module = (await import(join(e.parentPath, e.name))) as Record<string, unknown>;
     found.push(...Object.values(module).filter((v) => v instanceof StateMachine));

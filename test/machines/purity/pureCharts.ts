@@ -4,7 +4,6 @@
  * takes there without a kill is taken again by xstate's pure functions. In each state, what a person sees of the context is
  * looked at too.
  */
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createActor, fromPromise, toPromise } from 'xstate';
 import { reviewMachine } from '../../../src/machines/edge/https/reviewMachine.ts';
@@ -18,7 +17,7 @@ import type { ProbesFacts } from '../../../src/machines/services/probes/probesMa
 import { LazyMoment, momentOf } from '../../../src/machines/xstate/facts.ts';
 import { provided } from '../../../src/machines/xstate/provide.ts';
 import type { Observer } from '../../integration/kill/killing.ts';
-import { leaves, machinesOf } from '../../integration/kill/killTables.ts';
+import { leaves, nodeMachines } from '../../integration/kill/killTables.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { lockable } from './locked.ts';
 import { recordShown } from './shown.ts';
@@ -71,7 +70,7 @@ function take(): void {
   }
 }
 
-const machines = () => machinesOf(join(import.meta.dirname, '../../../src/machines'));
+const machines = () => nodeMachines();
 
 /** Watches the nodes of `killEveryActor.test.ts`, which play each story without the kill. */
 export const chartWatch: Observer = {

@@ -1,8 +1,7 @@
 /** What `why` says of an actor: in each lasting state its chart names a reason. */
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
-import { machinesOf } from '../../integration/kill/killTables.ts';
+import { nodeMachines } from '../../integration/kill/killTables.ts';
 
 /** States of a pod in a ledger are no actor's: `why` of the pod tells them. */
 const LEDGERS = ['podLife'];
@@ -18,7 +17,7 @@ function silent(node: AnyStateNode): string[] {
 }
 
 it('a lasting state has a reason', async () => {
-  const machines = (await machinesOf(join(import.meta.dirname, '../../../src/machines'))) as unknown as AnyStateMachine[];
+  const machines = (await nodeMachines()) as unknown as AnyStateMachine[];
   expect(machines.length).toBeGreaterThan(40);
   const found = machines.filter(({ root }) => !LEDGERS.includes(root.id)).flatMap(({ root }) => silent(root));
   expect(found).toEqual([]);

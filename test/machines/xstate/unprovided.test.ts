@@ -1,8 +1,7 @@
 /** Whatever an actor must provide fails until it is provided, in every machine: a forgotten effect is no silent nothing. */
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { type AnyActorLogic, type AnyStateMachine, createActor, StateMachine } from 'xstate';
-import { machinesOf } from '../../integration/kill/killTables.ts';
+import { nodeMachines } from '../../integration/kill/killTables.ts';
 
 async function fails(logic: AnyActorLogic): Promise<boolean> {
   const actor = createActor(logic, { input: {} });
@@ -30,7 +29,7 @@ function throws(run: () => void): boolean {
 
 it('a promise, a callback or an action that an actor provides', async () => {
   const found: string[] = [];
-  for (const machine of await machinesOf(join(import.meta.dirname, '../../../src/machines'))) {
+  for (const machine of await nodeMachines()) {
     const { root, implementations } = machine as unknown as AnyStateMachine;
     for (const [name, logic] of Object.entries(implementations.actors)) {
       if (!(logic instanceof StateMachine) && !(await fails(logic as AnyActorLogic))) found.push(`${root.id} actor ${name}`);

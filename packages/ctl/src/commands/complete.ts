@@ -4,7 +4,7 @@ import type { InjectionView } from '@actorlet/faults/src/live.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { DeathHead } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import { type ActorView, allPaths } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 
 /** A shell waits no longer for a node that does not answer. */
 const WAIT_MS = 1_000;

@@ -3,8 +3,8 @@
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { printLogs } from '@actorlet/admin/src/logs.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
-import type { LogFile } from '@actorlet/shown/src/podLogs.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { LogFile } from '@actorlet/shown/src/pods/podLogs.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import { type Asked, type Command, printData, wantsData } from '../asked.ts';
 import { notStarted } from '../exec/notStarted.ts';
 import { runSpdy } from '../exec/remote.ts';

@@ -3,8 +3,8 @@
  * present incarnation of the injector and is gone the moment that ends, whatever the way.
  */
 
-import { createMatcher, type Matcher } from '@actorlet/kubelet/machines/text/match.ts';
 import type { Rng } from '@actorlet/kubelet/ports/ports.ts';
+import { createMatcher, type Matcher } from '@actorlet/shown/src/match.ts';
 import { describeFault } from '../describe.ts';
 import type { FaultKind, ScenarioFault } from '../types.ts';
 

@@ -3,7 +3,7 @@
 import type { PodsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
 import { type ActorView, findActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import type { Matcher } from '@actorlet/kubelet/machines/text/match.ts';
+import type { Matcher } from '@actorlet/shown/src/match.ts';
 import { describeFault } from '../describe.ts';
 import { impossibleHere } from '../live.ts';
 import { injectorAddr } from '../messages.ts';

@@ -1,7 +1,7 @@
 /** One entry of `spec.faults`. */
 import type { Shape } from '@actorlet/kubelet/machines/shape/shape.ts';
-import { actorPattern } from '@actorlet/kubelet/machines/text/match.ts';
 import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
+import { actorPattern } from '@actorlet/shown/src/match.ts';
 import { FAULT_KIND_NAMES, FAULT_KINDS, type FaultKind } from '../kinds.ts';
 import { LASTING, SELECT, type Selector, SIMULATED, WHEN } from '../table.ts';
 import type { ScenarioFault, Select } from '../types.ts';

@@ -3,8 +3,8 @@
 import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
-import { globToRegExp } from '@actorlet/kubelet/machines/text/match.ts';
 import type { Rng } from '@actorlet/kubelet/ports/ports.ts';
+import { globToRegExp } from '@actorlet/shown/src/match.ts';
 import { INSTANCE_TYPES, nodeFactsOf, type Shape } from '../from/shape.ts';
 import type { AdoptSpec } from '../spec/adopt.ts';
 import { drawn } from '../spec/delay.ts';

@@ -3,6 +3,7 @@
  * hollow runtime, mounts that are only noted, and a network that answers every probe.
  */
 
+import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import type { InjectAnswer, InjectorEvent } from '@actorlet/faults/src/live.ts';
 import { injectorAddr } from '@actorlet/faults/src/messages.ts';
@@ -188,7 +189,11 @@ export class Member {
     const { world, group, name } = this.#o;
     const ports = this.#ports();
     const build = group.version === '' ? world.build : { ...world.build, gitVersion: group.version };
-    this.#building = createNode(this.#config, ports, { build, recorderEntries: RECORDER_ENTRIES, extensions: [faultInjection] });
+    this.#building = createNode(this.#config, ports, {
+      build,
+      recorderEntries: RECORDER_ENTRIES,
+      extensions: [faultInjection, deathBundles],
+    });
     const node = await this.#building;
     if (signal.aborted) return;
     this.#building = undefined;

@@ -1,6 +1,7 @@
 /** Sizes of images by their names, and how long a pull of one takes. Pure. */
-import { globToRegExp } from '@actorlet/kubelet/machines/text/match.ts';
+
 import type { HollowOptions } from '@actorlet/runtimes/src/hollow/index.ts';
+import { globToRegExp } from '@actorlet/shown/src/match.ts';
 import type { ImageSpec } from '../spec/groups.ts';
 
 type Find = NonNullable<HollowOptions['image']>;

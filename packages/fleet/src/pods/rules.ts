@@ -2,7 +2,6 @@
 
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { parseGoDuration } from '@actorlet/kubelet/machines/text/go/goDuration.ts';
-import { globToRegExp } from '@actorlet/kubelet/machines/text/match.ts';
 import {
   HOLLOW_ANNOTATION,
   type HollowLife,
@@ -11,6 +10,7 @@ import {
   type ScriptedContainer,
   type Usage,
 } from '@actorlet/runtimes/src/hollow/index.ts';
+import { globToRegExp } from '@actorlet/shown/src/match.ts';
 import { type Delay, drawn } from '../spec/delay.ts';
 
 /** What a requirement of a rule looks at: a label or an annotation by its key, or the kinds of the pod's owners. */

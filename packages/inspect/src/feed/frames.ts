@@ -13,7 +13,7 @@ import type { ShownImage } from '@actorlet/shown/src/moment/images.ts';
 import type { PodHistory } from '@actorlet/shown/src/moment/podHistory.ts';
 import type { PodTrouble } from '@actorlet/shown/src/moment/wrong.ts';
 import type { Disagreement, ExpectedAct, ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import type { Shown } from '../project.ts';
 

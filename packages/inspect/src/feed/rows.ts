@@ -5,7 +5,7 @@ import { type StatusView, statusesView } from '@actorlet/kubelet/machines/pods/s
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { lostPeers } from '@actorlet/shown/src/moment/lostPeers.ts';
 import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
-import { summarizePods } from '@actorlet/shown/src/podSummary.ts';
+import { summarizePods } from '@actorlet/shown/src/pods/podSummary.ts';
 import { treeHealth } from '@actorlet/shown/src/treeHealth.ts';
 import type { ActorRow, PodRow } from './frames.ts';
 import { podOf } from './podOf.ts';

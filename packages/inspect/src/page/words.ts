@@ -1,6 +1,6 @@
 /** Times, sizes and states in words. */
 import type { ShownImage } from '@actorlet/shown/src/moment/images.ts';
-import type { Tone } from '@actorlet/shown/src/podStatus.ts';
+import type { Tone } from '@actorlet/shown/src/pods/podStatus.ts';
 import type { ActorRow } from '../feed/frames.ts';
 
 export function duration(ms: number): string {

@@ -1,4 +1,5 @@
 /** A recording is played to a node of this checkout. In which order, and with which answers, is the matching's. */
+import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import { createNode, type Node, type NodeOptions } from '@actorlet/kubelet/actors/node.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
@@ -73,7 +74,11 @@ export class Player {
     const matching = this.#matching;
     const { ports, options, around } = this.#given;
     try {
-      const node = await createNode(this.#o.config, ports, { ...(options as NodeOptions), extensions: [faultInjection], ...this.#o.given });
+      const node = await createNode(this.#o.config, ports, {
+        ...(options as NodeOptions),
+        extensions: [faultInjection, deathBundles],
+        ...this.#o.given,
+      });
       this.node = node;
       matching.plays?.(node.tree, (path, said) => podOf(node, path, said));
       node.tree.observe((e) => {

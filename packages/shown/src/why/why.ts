@@ -12,8 +12,8 @@ import { clockTime, shortDuration } from '@actorlet/kubelet/machines/text/durati
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { Explanation } from '../answers.ts';
 import { eventMessage } from '../eventLog.ts';
-import { type Findable, findPod, recordMeant } from '../findPod.ts';
-import { podFacts } from '../podFacts.ts';
+import { type Findable, findPod, recordMeant } from '../pods/findPod.ts';
+import { podFacts } from '../pods/podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { containerLines, explainedContainers } from './containers.ts';
 import { claimLines } from './whyClaims.ts';

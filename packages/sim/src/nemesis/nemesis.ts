@@ -2,8 +2,8 @@
 
 import { FAULT_KINDS } from '@actorlet/faults/src/kinds.ts';
 import type { FaultKind as FaultSpecKind } from '@actorlet/faults/src/types.ts';
-import { createMatcher } from '@actorlet/kubelet/machines/text/match.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import { createMatcher } from '@actorlet/shown/src/match.ts';
 import type { SimKube } from '@actorlet/world/src/kube/types.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';

@@ -3,7 +3,7 @@
 import type { FaultSpec, Scenario, WorkloadStep } from '@actorlet/faults/src/types.ts';
 import { windowsOf } from '@actorlet/faults/src/windows.ts';
 import { DEFAULT_EVICTION_HARD } from '@actorlet/kubelet/machines/config/defaults.ts';
-import { createMatcher } from '@actorlet/kubelet/machines/text/match.ts';
+import { createMatcher } from '@actorlet/shown/src/match.ts';
 import { NOTHING_BESIDE } from '@actorlet/world/src/beside/beside.ts';
 import type { NodeTuning } from '@actorlet/world/src/node/nodeTuning.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';

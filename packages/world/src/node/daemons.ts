@@ -1,5 +1,6 @@
 /** The daemons of a simulated machine, one after the other: each is the production tree. */
 
+import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import { enforceKernelSettings } from '@actorlet/kubelet/actors/kernelSettings.ts';
 import { createNode, type Node } from '@actorlet/kubelet/actors/node.ts';
@@ -90,7 +91,7 @@ export class Daemons {
     const between = watcher.between?.(self, config, ports);
     const made = await createNode(config, between?.ports ?? ports, {
       acting: between?.acting,
-      extensions: [faultInjection],
+      extensions: [faultInjection, deathBundles],
       ...(inspect === undefined ? {} : { inspect }),
     });
     const node = between?.wrap(made) ?? made;

@@ -1,7 +1,7 @@
 /** `POST /exec` of the admin socket: asks the runtime for a streaming address; the bytes never pass through the daemon. */
 
-import { findPod, recordMeant } from '@actorlet/shown/src/findPod.ts';
-import { containerStatus, pickContainer } from '@actorlet/shown/src/podLogs.ts';
+import { findPod, recordMeant } from '@actorlet/shown/src/pods/findPod.ts';
+import { containerStatus, pickContainer } from '@actorlet/shown/src/pods/podLogs.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';

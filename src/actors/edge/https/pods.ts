@@ -1,6 +1,6 @@
 /** From what a request names to what the node and its runtime have: pods, running containers, sandboxes. */
 
-import { pickContainer } from '@actorlet/shown/src/podLogs.ts';
+import { pickContainer } from '@actorlet/shown/src/pods/podLogs.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { isWanted, type PodRecord, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';

@@ -4,7 +4,7 @@ import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { deleteRefused } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { NodeFactsPage } from '@actorlet/shown/src/nodePage.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import { type Asked, type Command, printNames } from '../../asked.ts';
 import { attach, type NodeArgs } from '../node.ts';
 import { apiError, type NodeApi } from '../nodeApi.ts';

@@ -4,7 +4,7 @@ import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import type { ContainerStatus, PodStatus } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { RestartedContainer, RestartedPod } from '@actorlet/kubelet/machines/pod/restart/asked.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import { type Asked, type Command, printNames } from '../../asked.ts';
 import { named, uidOf } from '../show/show.ts';
 

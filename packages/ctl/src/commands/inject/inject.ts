@@ -11,8 +11,8 @@ import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { printable, renderTable } from '@actorlet/kubelet/machines/text/table.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
-import { findSummary, podMeant } from '@actorlet/shown/src/findPod.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import { findSummary, podMeant } from '@actorlet/shown/src/pods/findPod.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import { actorNamed } from '../../actorNamed.ts';
 import type { CtlIo } from '../../io.ts';
 

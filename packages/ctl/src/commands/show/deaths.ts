@@ -5,7 +5,7 @@ import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { DeathBundle } from '@actorlet/shown/src/deaths/bundle.ts';
 import { deathHtml } from '@actorlet/shown/src/deaths/html.ts';
 import { deathLines, deathTable, withoutPrivate } from '@actorlet/shown/src/deaths/text.ts';
-import { withoutKind } from '@actorlet/shown/src/findPod.ts';
+import { withoutKind } from '@actorlet/shown/src/pods/findPod.ts';
 import { type Asked, type Command, print, printData, printNames, printTable, wantsData } from '../../asked.ts';
 
 async function kept(asked: Asked): Promise<readonly DeathHead[]> {

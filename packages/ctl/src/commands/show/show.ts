@@ -7,8 +7,8 @@ import { clockTime, shortDuration } from '@actorlet/kubelet/machines/text/durati
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { renderTimeline, type TimelineData } from '@actorlet/kubelet/machines/text/timeline.ts';
 import type { Explanation } from '@actorlet/shown/src/answers.ts';
-import { findSummary, podMeant, withoutKind } from '@actorlet/shown/src/findPod.ts';
-import type { PodSummary } from '@actorlet/shown/src/podSummary.ts';
+import { findSummary, podMeant, withoutKind } from '@actorlet/shown/src/pods/findPod.ts';
+import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import { renderTree } from '@actorlet/shown/src/tree.ts';
 import { type Asked, type Command, isNarrow, print, printData, printNames, printTable, wantsData, widthOf } from '../../asked.ts';

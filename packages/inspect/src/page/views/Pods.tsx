@@ -1,6 +1,6 @@
 /** All pods: sorted by what a reader asks, those in trouble first; searched and filtered. */
 
-import { podStatus, podTone, podTrouble, type Tone } from '@actorlet/shown/src/podStatus.ts';
+import { podStatus, podTone, podTrouble, type Tone } from '@actorlet/shown/src/pods/podStatus.ts';
 import { useMemo, useState } from 'react';
 import type { PodRow } from '../../feed/frames.ts';
 import { go, hrefOf } from '../route.ts';

@@ -1,6 +1,6 @@
 /** The supervision tree: a list that folds, for the mouse and for the arrow keys. */
 
-import { podTone, type Tone } from '@actorlet/shown/src/podStatus.ts';
+import { podTone, type Tone } from '@actorlet/shown/src/pods/podStatus.ts';
 import { type KeyboardEvent, useMemo, useRef, useState } from 'react';
 import type { ActorRow, PodRow } from '../../feed/frames.ts';
 import { Icon } from '../bits.tsx';

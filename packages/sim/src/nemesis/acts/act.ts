@@ -1,8 +1,8 @@
 /** What carries out faults: one act for each kind. An act does what happens in one instant, or begins what lasts. */
 
 import type { FaultKind } from '@actorlet/faults/src/types.ts';
-import type { Matcher } from '@actorlet/kubelet/machines/text/match.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import type { Matcher } from '@actorlet/shown/src/match.ts';
 import type { SimKube } from '@actorlet/world/src/kube/types.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import type { ActiveFaults, EntryOf } from '../attack/hits.ts';

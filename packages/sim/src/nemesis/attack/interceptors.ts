@@ -3,8 +3,8 @@
 import { apiSubject, type CriSubject, criSubject, FS_OPS, type FsCall } from '@actorlet/faults/src/subjects.ts';
 import type { Select } from '@actorlet/faults/src/types.ts';
 import type { MailboxTap } from '@actorlet/kubelet/machines/supervision/mailboxTap.ts';
-import { createMatcher, type Matcher } from '@actorlet/kubelet/machines/text/match.ts';
 import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
+import { createMatcher, type Matcher } from '@actorlet/shown/src/match.ts';
 import type { KubeVerdict, SimKube, WatchVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import type { SimRuntime, Verdict } from '@actorlet/world/src/runtime/types.ts';

@@ -1,6 +1,6 @@
 /** GET /containerLogs/NAMESPACE/POD/CONTAINER (boot-and-node 8.6). */
 
-import { containerStatus, logFileOf } from '@actorlet/shown/src/podLogs.ts';
+import { containerStatus, logFileOf } from '@actorlet/shown/src/pods/podLogs.ts';
 import { parseLogOptions } from '../../../../machines/edge/https/logs/logOptions.ts';
 import type { ServerEvent } from '../../../../machines/edge/messages.ts';
 import type { ContainerStatus } from '../../../../machines/kube/types.ts';

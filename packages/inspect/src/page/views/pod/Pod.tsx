@@ -1,6 +1,6 @@
 /** One pod: what it is waiting for, how long each phase took, its containers, volumes and probes, and why. */
 
-import { podStatus, podTone, podTrouble, type Tone } from '@actorlet/shown/src/podStatus.ts';
+import { podStatus, podTone, podTrouble, type Tone } from '@actorlet/shown/src/pods/podStatus.ts';
 import type { PodRow } from '../../../feed/frames.ts';
 import { EntryRow, Fact, Section } from '../../bits.tsx';
 import { hrefOf } from '../../route.ts';

@@ -1,7 +1,7 @@
 /** Pods that stay too long where they should only pass through. Pure. */
-import type { PodRecord } from '../../pods/manager/messages.ts';
-import type { WorkerSummary } from '../../pods/workers/messages.ts';
-import { type Death, loopOf, type StuckAt } from './messages.ts';
+import type { PodRecord } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import type { WorkerSummary } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
+import { type Death, loopOf, type StuckAt } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 
 /** Where a pod is, and since when without a break. */
 export interface Standing {

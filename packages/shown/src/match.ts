@@ -1,5 +1,5 @@
 /** Patterns of selectors. Pure. */
-import { trimOf } from './trim.ts';
+import { trimOf } from '@actorlet/kubelet/machines/text/trim.ts';
 
 /** `*`: any text without a slash. `**`: any text. `?`: one character but a slash. Everything else is itself. */
 export function globToRegExp(glob: string): RegExp {

@@ -1,12 +1,12 @@
 /** Bundles on disk: one file each, mode 0600, in a folder of the node's own. */
 
+import { DEATH_FILE, type DeathHead } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import { codeOf, messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { listIfThere, unlinkIfThere } from '@actorlet/kubelet/ports/ifThere.ts';
+import { LastingFolder } from '@actorlet/kubelet/ports/lastingFolder.ts';
+import type { HostFs, Logger } from '@actorlet/kubelet/ports/ports.ts';
+import { inTurn } from '@actorlet/kubelet/ports/turns.ts';
 import { readHead } from '@actorlet/shown/src/deaths/bundle.ts';
-import { DEATH_FILE, type DeathHead } from '../../../machines/reclaim/deaths/messages.ts';
-import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import { listIfThere, unlinkIfThere } from '../../../ports/ifThere.ts';
-import { LastingFolder } from '../../../ports/lastingFolder.ts';
-import type { HostFs, Logger } from '../../../ports/ports.ts';
-import { inTurn } from '../../../ports/turns.ts';
 
 /** The head of a bundle is its first line; its title is bounded. */
 const HEAD_BYTES_MAX = 16 * 1024;

@@ -2,16 +2,17 @@
  * Keeps a bundle of facts for each death: reads what an earlier daemon kept, takes what the status manager saw, looks for pods
  * that are stuck, and has one bundle after the other written. Never in the way of a pod: it only looks.
  */
+
+import type { PodRecord } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import type { Death, DeathHead, DeathsEvent } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { Moment } from '@actorlet/kubelet/machines/xstate/facts.ts';
+import { type LookDue, unprovidedLookout } from '@actorlet/kubelet/machines/xstate/lookout.ts';
+import { projecting } from '@actorlet/kubelet/machines/xstate/projection.ts';
+import { unprovided, unprovidedAction } from '@actorlet/kubelet/machines/xstate/provide.ts';
+import { setupWith } from '@actorlet/kubelet/machines/xstate/setup.ts';
 import { assign, not } from 'xstate';
-import type { PodRecord } from '../../pods/manager/messages.ts';
-import { messageOf } from '../../text/errors.ts';
-import type { Moment } from '../../xstate/facts.ts';
-import { type LookDue, unprovidedLookout } from '../../xstate/lookout.ts';
-import { projecting } from '../../xstate/projection.ts';
-import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
-import { setupWith } from '../../xstate/setup.ts';
 import { BURST_MAX, nthOf, type Queue, queued, REFILL_MS, sorted, surplus } from './keeping.ts';
-import type { Death, DeathHead, DeathsEvent } from './messages.ts';
 import { lookAt, type Standings, type Stuckness, stuckDeath } from './stuck.ts';
 
 /** From a death to its bundle: last lines of logs, events and the kernel's words come a moment later. */

@@ -4,8 +4,8 @@ import { kubectlStatus } from '@actorlet/kubelet/machines/pod/runtime/kubectlSta
 import { isRefused, isWanted, type PodRecord, type PodsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { StatusView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import type { WorkerPhase } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
-import { exitText, heldBackBy } from './why/containers.ts';
-import { type ActorAt, workerWords } from './workerWords.ts';
+import { exitText, heldBackBy } from '../why/containers.ts';
+import { type ActorAt, workerWords } from '../workerWords.ts';
 
 export interface PodSummary {
   uid: string;

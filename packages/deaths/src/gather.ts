@@ -1,5 +1,16 @@
 /** Gathers what the node knows of one death. What cannot be had is left out: a bundle with less is better than none. */
 
+import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
+import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import { pathName } from '@actorlet/kubelet/machines/pod/pathName.ts';
+import { containerLogPath, podFolder, podLogDir } from '@actorlet/kubelet/machines/pod/runtime/logNames.ts';
+import { type PodRecord, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
+import { type Death, deathId } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { MASKED } from '@actorlet/kubelet/machines/text/shownUrl.ts';
+import { ifThere } from '@actorlet/kubelet/ports/ifThere.ts';
+import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import type { DeathFacts, GroupRead, NodeThen } from '@actorlet/shown/src/deaths/bundle.ts';
 import {
   containerOf,
@@ -17,18 +28,7 @@ import { redacted } from '@actorlet/shown/src/deaths/redact.ts';
 import type { UsageLog } from '@actorlet/shown/src/deaths/usageLog.ts';
 import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
 import { whyPod } from '@actorlet/shown/src/why/whyOf.ts';
-import { KnownSecrets } from '../../../machines/data/knownSecrets.ts';
-import type { Pod } from '../../../machines/kube/types.ts';
-import { pathName } from '../../../machines/pod/pathName.ts';
-import { containerLogPath, podFolder, podLogDir } from '../../../machines/pod/runtime/logNames.ts';
-import { type PodRecord, podsView } from '../../../machines/pods/manager/messages.ts';
-import { workersAddr } from '../../../machines/pods/workers/messages.ts';
-import { judged, stopSaid } from '../../../machines/reclaim/deaths/judge.ts';
-import { type Death, deathId } from '../../../machines/reclaim/deaths/messages.ts';
-import { messageOf } from '../../../machines/text/errors.ts';
-import { MASKED } from '../../../machines/text/shownUrl.ts';
-import { ifThere } from '../../../ports/ifThere.ts';
-import type { Ports } from '../../../ports/ports.ts';
+import { judged, stopSaid } from './judge.ts';
 
 export interface GatherOptions {
   podLogsDir: string;

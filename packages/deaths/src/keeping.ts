@@ -1,5 +1,5 @@
 /** Which deaths get a bundle, and which bundles go for others. Pure. */
-import { type Death, type DeathHead, loopOf } from './messages.ts';
+import { type Death, type DeathHead, loopOf } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 
 /** Deaths that wait for their bundle; one of each loop. */
 const WAITING_MAX = 200;

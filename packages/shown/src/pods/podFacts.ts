@@ -1,10 +1,10 @@
 /** What `why` says of a pod, as data for programs. Pure. */
 import type { PodRecord } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import type { PodExplained } from './answers.ts';
-import { eventMessage } from './eventLog.ts';
+import type { PodExplained } from '../answers.ts';
+import { eventMessage } from '../eventLog.ts';
+import { explainedContainers } from '../why/containers.ts';
+import { errorsOfPod, leftAloneOf, type WhyInput } from '../why/whySources.ts';
 import { summarizePod } from './podSummary.ts';
-import { explainedContainers } from './why/containers.ts';
-import { errorsOfPod, leftAloneOf, type WhyInput } from './why/whySources.ts';
 
 /** `runtime`: what is wrong with it, in words. */
 export function podFacts(uid: string, record: PodRecord, { runtime, ...i }: WhyInput & { runtime: readonly string[] }): PodExplained {

@@ -6,13 +6,9 @@
  * Rebuilt from: `<root-dir>/actorlet/deaths/*.json`.
  */
 
-import { bundleOf, bundleText } from '@actorlet/shown/src/deaths/bundle.ts';
-import { lastSaid } from '@actorlet/shown/src/deaths/gathered.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
-import { workerWords } from '@actorlet/shown/src/workerWords.ts';
-import { fromPromise } from 'xstate';
-import { podsView } from '../../../machines/pods/manager/messages.ts';
-import { type DeathsFacts, deathsMachine, type Kept, pushedOut } from '../../../machines/reclaim/deaths/deathsMachine.ts';
+import { lookout } from '@actorlet/kubelet/actors/supervision/looks/lookout.ts';
+import type { ActorCtx, ActorSpec } from '@actorlet/kubelet/actors/supervision/types.ts';
+import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import {
   type Death,
   type DeathHead,
@@ -21,14 +17,18 @@ import {
   deathsAddr,
   deathsDir,
   deathsView,
-} from '../../../machines/reclaim/deaths/messages.ts';
-import { mayBeStuck, type Standings } from '../../../machines/reclaim/deaths/stuck.ts';
-import { LazyMoment } from '../../../machines/xstate/facts.ts';
-import { provided } from '../../../machines/xstate/provide.ts';
-import { lookout } from '../../supervision/looks/lookout.ts';
-import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+} from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import { LazyMoment } from '@actorlet/kubelet/machines/xstate/facts.ts';
+import { provided } from '@actorlet/kubelet/machines/xstate/provide.ts';
+import { bundleOf, bundleText } from '@actorlet/shown/src/deaths/bundle.ts';
+import { lastSaid } from '@actorlet/shown/src/deaths/gathered.ts';
+import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { workerWords } from '@actorlet/shown/src/workerWords.ts';
+import { fromPromise } from 'xstate';
+import { type DeathsFacts, deathsMachine, type Kept, pushedOut } from './deathsMachine.ts';
 import { BundleFiles } from './files.ts';
 import { type GatherOptions, gather } from './gather.ts';
+import { mayBeStuck, type Standings } from './stuck.ts';
 
 export interface DeathsOptions extends Omit<GatherOptions, 'moment'> {
   /** The node at the newest moment. */

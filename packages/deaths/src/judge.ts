@@ -1,7 +1,7 @@
 /** Whether what was seen is a death, once it is known what the node said and did about it. Pure. */
-import type { RecordedEvent } from '../../foundation/messages.ts';
-import { type PodRecord, verdictOf } from '../../pods/manager/messages.ts';
-import type { Death } from './messages.ts';
+import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import { type PodRecord, verdictOf } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import type { Death } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 
 /** Clocks of runtime and node may differ, and times of the API are cut to seconds. */
 const MARGIN_MS = 2_000;

@@ -1,12 +1,12 @@
 /** `/death?id=ID` of the admin socket: the bundle of one death, as its file has it. */
 
+import { json, text } from '@actorlet/kubelet/actors/edge/answers/answers.ts';
+import type { Registry } from '@actorlet/kubelet/actors/supervision/types.ts';
+import { deathsDir, deathsView, isDeathId } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import { codeOf, messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import type { Ports, ReadHandle } from '@actorlet/kubelet/ports/ports.ts';
+import type { HttpReply, HttpRequest } from '@actorlet/kubelet/ports/sockets/net.ts';
 import { readBundle } from '@actorlet/shown/src/deaths/bundle.ts';
-import { deathsDir, deathsView, isDeathId } from '../../../machines/reclaim/deaths/messages.ts';
-import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import type { Ports, ReadHandle } from '../../../ports/ports.ts';
-import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
-import type { Registry } from '../../supervision/types.ts';
-import { json, text } from '../answers/answers.ts';
 
 /** The largest that `--actorlet-deaths-max-kib` allows. */
 const BUNDLE_BYTES_MAX = 4 * 1024 * 1024;
