@@ -85,7 +85,7 @@ export const RULES = [
   { folder: '`actors/<layer>`', in: /^actors\//, may: actorMayImport, packages: PURE },
   // The injector lives in the tree of a node, which is given it; the language of faults is beside it, for simulations and files.
   {
-    folder: '`faults/injector`, `faults/extension.ts`',
+    folder: '`faults/injector`, `faults/src/extension.ts`',
     in: /^faults\/(?:injector\/|extension\.ts$)/,
     may: ['machines/', 'shown/', 'ports/', 'actors/', 'faults/'],
     packages: PURE,

@@ -1,9 +1,9 @@
 /** The same for what else others write: objects of the API, files, logs, answers of runtimes, plugins and registries, requests. */
 
-import { createMatcher } from '@actorlet/shown/src/match.ts';
 import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
 import { stagesOf } from '@actorlet/fleet/src/pods/stages.ts';
 import { redacted } from '@actorlet/shown/src/deaths/redact.ts';
+import { createMatcher } from '@actorlet/shown/src/match.ts';
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../src/actors/pods/sources/manifest.ts';
 import { mountErrorOf } from '../../src/boot/dependencies/mounts/mountError.ts';

@@ -1,8 +1,8 @@
 /** Text of others on its way to a terminal. */
 
+import { textOf } from '@actorlet/check/src/findings.ts';
 import { paint } from '@actorlet/ctl/src/render.ts';
 import { expect, it } from 'vitest';
-import { textOf } from '@actorlet/check/src/findings.ts';
 import { oneLine, onTerminal } from '../../../src/machines/text/oneLine.ts';
 import { printable, renderTable } from '../../../src/machines/text/table.ts';
 
