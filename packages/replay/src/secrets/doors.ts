@@ -16,7 +16,7 @@ import { type Holds, ProjectedFiles } from './projected.ts';
  * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
  * - `token`: a token; after a scheme in a header.
- * - `image`: what stands before an `@`. `query`: what stands after a `?`. `link`: a URL, whole or without its beginning.
+ * - `image`: what stands before an `@`. `link`: a URL, whole or without its beginning: its user, and what follows its path.
  * - `option`: options of a mount, of which a user, a password or a key is secret.
  * - `label`: a value of a label or an annotation, or what selects it. `downward`: a file of such values, or one of them.
  * - `piece`: a part of a log, which may begin and end within a line.
@@ -25,7 +25,7 @@ import { type Holds, ProjectedFiles } from './projected.ts';
  */
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
-  | ('credentials' | 'credentials64' | 'token' | 'image' | 'query' | 'link' | 'option' | 'log' | 'lines' | 'devices')
+  | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
   | ('label' | 'downward' | 'piece');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
@@ -51,6 +51,8 @@ const TOKEN_KEYS = ['token', 'serviceAccountToken', 'cookie', 'proxy-authorizati
 const FREE_KEYS = ['message', 'details', 'reason', 'stdout', 'stderr', 'output', 'body', 'error', 'why'];
 const FREE_RECORDS = ['annotations', 'info', 'binaryData'];
 const IMAGE_KEYS = ['image', 'imageRef', 'imageID', 'imageId', 'userSpecifiedImage'];
+/** Of a probe or a hook. */
+const HOST_OWNERS: ReadonlySet<string> = new Set(['httpGet', 'tcpSocket']);
 /** Headers that the tree reads, or that say how two programs talk. Every other may hold a key. */
 const OPEN_HEADERS: ReadonlySet<string> = new Set(
   ['host', 'user-agent', 'accept', 'accept-encoding', 'content-type', 'content-length', 'connection', 'upgrade', 'origin']
@@ -77,14 +79,19 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['auth', (owner) => (typeof Reflect.get(owner, 'auth') === 'string' ? 'auth' : 'secret')],
   // Of a service account it is a list of names.
   ['secrets', (owner) => (Array.isArray(Reflect.get(owner, 'secrets')) ? 'open' : 'secret')],
-  ['data', dataDoor],
+  ['data', (owner, at) => (at.key === 'devices' ? 'secret' : dataDoor(owner))],
   ['stringData', (owner) => (isSecretObject(owner) ? 'secret' : 'open')],
   // The last ones are mistakes of people.
   ...['command', 'cmd', 'args', 'arg', 'arguments', 'commands', 'entrypoint'].map((key): [string, Rule] => [
     key,
     (owner) => (areWords(Reflect.get(owner, key)) ? 'words' : 'open'),
   ]),
-  ['path', (_, at) => (at.key === 'httpGet' ? 'query' : 'open')],
+  ['path', (_, at) => (at.key === 'httpGet' ? 'link' : 'open')],
+  ['host', (_, at) => (HOST_OWNERS.has(at.key) ? 'image' : 'open')],
+  ['reference', (_, at) => (at.key === 'image' ? 'image' : 'open')],
+  ['endpoint', (owner) => (typeof Reflect.get(owner, 'endpoint') === 'string' ? 'link' : 'open')],
+  // Of a ResourceClaim: what its driver is told, and what the driver tells.
+  ['parameters', (_, at) => (at.key === 'opaque' ? 'secret' : 'open')],
   ['location', (owner) => (typeof Reflect.get(owner, 'location') === 'string' ? 'link' : 'open')],
   ['mountOptions', () => 'option'],
   ['mountFlags', () => 'option'],
@@ -123,7 +130,6 @@ export class Doors {
       case 'open':
       case 'free':
       case 'image':
-      case 'query':
         break;
       case 'base64':
         return DOCKER_FILE.test(key) ? 'credentials64' : 'base64';
@@ -133,10 +139,11 @@ export class Doors {
     if (key === 'value' && ENVIRONMENT.test(at.key)) return this.#open.has(owner) ? 'open' : 'words';
     switch (at.key) {
       case 'httpHeaders':
-        if (key === 'value') return headerDoor(String(Reflect.get(owner, 'name')).toLowerCase());
+        // The node reads one of them, and sends the others.
+        if (key === 'value') return String(Reflect.get(owner, 'name')).toLowerCase() === 'host' ? 'open' : 'token';
         break;
       case 'headers':
-        return headerDoor(key.toLowerCase());
+        return headerDoor(key.toLowerCase(), Reflect.get(owner, key));
       case 'terminated':
         // What the node says itself, it compares with what comes back from the API server.
         if (key === 'message') return isOwnEnd(Reflect.get(owner, key)) ? 'free' : 'lines';
@@ -273,7 +280,9 @@ function queryDoor(key: string): Door {
   return READ_QUERIES.has(key) ? 'open' : 'secret';
 }
 
-function headerDoor(name: string): Door {
+/** A client of the node sends a text, and what the node sends is a list: in that it says who it is itself. */
+function headerDoor(name: string, value: unknown): Door {
+  if (name === 'user-agent' && typeof value === 'string') return 'token';
   return OPEN_HEADERS.has(name) ? 'open' : LINK_HEADERS.has(name) ? 'link' : 'token';
 }
 

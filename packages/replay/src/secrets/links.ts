@@ -15,6 +15,10 @@ const OPTION = /((?:^|,)\s*[\w.-]+=)([^,]+)/g;
 /** In the name of an option of a mount that says who asks. */
 const SECRET_NAME = /pass|secret|token|cred|key|user/i;
 
+/** What follows a path: a query, a fragment, parameters. */
+const AFTER_PATH = /[?#;]/;
+const SECRET_PART = /[?#;].|@/s;
+
 export function hasUser(image: string): boolean {
   return BEFORE_IMAGE.test(image);
 }
@@ -22,7 +26,11 @@ export function hasSecretOption(text: string): boolean {
   return [...text.matchAll(OPTION)].some(([, name = '']) => SECRET_NAME.test(name));
 }
 export function hasSecretUrl(text: string): boolean {
-  return text.includes('://') && (text.match(URLS) ?? []).some((url) => /[?@]/.test(url));
+  return text.includes('://') && (text.match(URLS) ?? []).some((url) => SECRET_PART.test(url));
+}
+/** Of a link: whether it may be shown as it is. */
+export function isOpenLink(text: string): boolean {
+  return !SECRET_PART.test(text);
 }
 
 export class Links {
@@ -38,16 +46,19 @@ export class Links {
     return this.#userInfo(before) + text.slice(before.length);
   }
 
-  path(text: string): string {
-    const at = text.indexOf('?');
+  #path(text: string): string {
+    const at = text.search(AFTER_PATH);
     if (at < 0) return this.#o.open(text);
     return text.slice(0, at + 1) + this.#query(text.slice(at + 1));
   }
 
-  /** It may begin with its path, or with its host. */
+  /** It may begin with its path, or with its host, before which a user may stand. */
   link(text: string): string {
     if (text.startsWith('//')) return this.#url(`:${text}`).slice(1);
-    return text.includes('://') ? this.#o.open(text) : this.path(text);
+    const to = /[/?#;]/.exec(text)?.index ?? text.length;
+    if (text.startsWith('://', to - 1)) return this.#o.open(text);
+    const at = text.lastIndexOf('@', to - 1);
+    return at < 1 ? this.#path(text) : `${this.#userInfo(text.slice(0, at))}${this.#path(text.slice(at))}`;
   }
 
   /** Also several, as one text. */
@@ -69,7 +80,7 @@ export class Links {
     // A password may have any of these in it.
     const at = rest.lastIndexOf('@', /^[^/?#]*@/.test(rest) ? hostEnd : 0);
     const user = at < 0 ? '' : `${this.#userInfo(rest.slice(0, at))}@`;
-    return url.slice(0, from) + user + this.path(rest.slice(at + 1));
+    return url.slice(0, from) + user + this.#path(rest.slice(at + 1));
   }
 
   #userInfo(text: string): string {

@@ -15,7 +15,7 @@ import { type Door, Doors, type Place } from './doors.ts';
 import { decodedBase64, documentOf, encodedBase64, isCredentials, isDeep, parsedOf } from './encodings.ts';
 import { LastWords } from './lastWords.ts';
 import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
-import { hasSecretOption, hasSecretUrl, hasUser, Links } from './links.ts';
+import { hasSecretOption, hasSecretUrl, hasUser, isOpenLink, Links } from './links.ts';
 import { type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
 
 /** Stand-ins that are tried before two short values share one. */
@@ -116,8 +116,6 @@ export class Secrets {
         return this.#token(text);
       case 'image':
         return this.#links.image(text);
-      case 'query':
-        return this.#links.path(text);
       case 'link':
         return this.#links.link(text);
       case 'option':
@@ -214,12 +212,10 @@ export class Secrets {
         return this.#holds(text) ? 'nothing' : 'all';
       case 'image':
         return hasUser(text) || this.#holds(text) ? 'nothing' : 'all';
-      case 'query':
-        return text.includes('?') || this.#holds(text) ? 'nothing' : 'all';
       case 'option':
         return hasSecretOption(text) || this.#holds(text) ? 'nothing' : 'all';
       case 'link':
-        return text.includes('?') || text.includes('@') || this.#holds(text) ? 'nothing' : 'all';
+        return !isOpenLink(text) || this.#holds(text) ? 'nothing' : 'all';
       case 'words':
       case 'secret':
       case 'variable':

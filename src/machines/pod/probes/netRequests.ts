@@ -3,6 +3,7 @@
 import { own, put } from '../../data/own.ts';
 import type { Container, ContainerPort, LifecycleHandler } from '../../kube/podTable.ts';
 import type { IntOrString, Pod } from '../../kube/types.ts';
+import { shownUrl } from '../../text/shownUrl.ts';
 import { ExecRoom, expandAll } from '../execLimits.ts';
 import type { ProbeOutcome, ProbeTarget } from './probes.ts';
 
@@ -89,7 +90,7 @@ export function httpRequest(
   const path = httpGet.path ?? '/';
   const scheme = (httpGet.scheme || 'HTTP').toLowerCase();
   const text = `${scheme}://${bracketed(host)}:${port.value}${path.startsWith('/') ? '' : '/'}${path}`;
-  if (!URL.canParse(text)) return { ok: false, message: `not a URL: ${JSON.stringify(text)}` };
+  if (!URL.canParse(text)) return { ok: false, message: `not a URL: ${JSON.stringify(shownUrl(text))}` };
   return { ok: true, value: { url: new URL(text).href, ...headersOf(httpGet.httpHeaders ?? [], of.userAgent) } };
 }
 

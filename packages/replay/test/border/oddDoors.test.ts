@@ -1,0 +1,181 @@
+/** Doors of fields that few use: images as volumes, claims of devices, links with a user or a fragment, endpoints, sidecars. */
+import { RecordingWriter } from '@actorlet/inspect/src/recording/writer.ts';
+import type { Node } from '@actorlet/kubelet/actors/node.ts';
+import type { HttpRequest } from '@actorlet/kubelet/ports/sockets/net.ts';
+import { expect, it } from 'vitest';
+import { cluster, create, events, inApi, isReady, NS } from '../../../../test/integration/cluster/clusterPods.ts';
+import type { VirtualNode } from '../../../../test/integration/virtualNode.ts';
+import { inspectedOf } from '../../../inspect/test/rig.ts';
+import { entryOfLine } from '../../src/check.ts';
+import type { Header } from '../../src/entries.ts';
+import { InputRecording } from '../../src/record.ts';
+import { replayed } from '../replayed.ts';
+import { foundIn } from './planted.ts';
+import { noting, type Served } from './served.ts';
+
+const AUTHENTICATED = { anonymous: { enabled: true }, webhook: { enabled: true, cacheTTL: 120_000 }, x509: { clientCAFile: '' } };
+const doors: string[] = [];
+const hidden = (door: string): string => {
+  doors.push(door);
+  return `Zq7-${door}-sEcReT`;
+};
+const found = (text: string) =>
+  doors.filter((door) => {
+    const secret = `Zq7-${door}-sEcReT`;
+    return foundIn(text, { bytes: Buffer.from(secret), text: secret, kind: 'ascii' }).length > 0;
+  });
+const env = (name: string) => [{ name: 'A', value: hidden(name) }];
+const image = (name: string) => `me:${hidden(name)}@registry.example.com/x:1`;
+/** As the types do not have it, or no author should write it. */
+const odd = (fields: object) => fields as Record<string, never>;
+
+function links(h: VirtualNode): void {
+  const header = (name: string, value: string) => ({ name, value });
+  create(h, 'links', {
+    container: odd({
+      livenessProbe: { httpGet: { path: `//me:${hidden('user of a path')}@h/x`, port: 80 } },
+      readinessProbe: { httpGet: { path: `/x#t=${hidden('fragment')}`, port: 80, host: `me:${hidden('user of a host')}@192.0.2.1` } },
+      startupProbe: {
+        httpGet: {
+          path: `/x;session=${hidden('parameter')}?next=https://x/&k=${hidden('query beside a URL')}`,
+          httpHeaders: [header('User-Agent', `x/${hidden('agent')}`), header('Origin', hidden('origin')), header('Host', 'host.test')],
+          port: 80,
+        },
+      },
+      lifecycle: {
+        postStart: {
+          httpGet: {
+            path: `/x?${hidden('query without a name')}`,
+            httpHeaders: [header('X-Vault-Token', hidden('header of a hook')), header('Referer', `https://x/?k=${hidden('referer')}`)],
+            port: 80,
+          },
+        },
+      },
+    }),
+  });
+  create(h, 'git', { spec: odd({ volumes: [{ name: 'g', gitRepo: { repository: `https://bot:${hidden('repository')}@git.test/x` } }] }) });
+}
+
+function containers(h: VirtualNode): void {
+  const side = {
+    ...{ name: 'side', image: 'busybox:1', restartPolicy: 'Always', env: env('environment of a sidecar') },
+    startupProbe: { exec: { command: ['a', hidden('probe of a sidecar')] } },
+    lifecycle: { preStop: { exec: { command: ['b', hidden('hook of a sidecar')] } } },
+  };
+  const first = { name: 'first', image: 'busybox:1', env: env('environment of an init container'), command: ['x', hidden('its command')] };
+  create(h, 'init', { spec: odd({ initContainers: [first, side] }) });
+  create(h, 'images', { spec: odd({ volumes: [{ name: 'i', image: { reference: image('image as a volume'), pullPolicy: 'Always' } }] }) });
+  create(h, 'windows', { spec: odd({ securityContext: { windowsOptions: { gmsaCredentialSpec: hidden('credential of Windows') } } }) });
+}
+
+function claims(h: VirtualNode): void {
+  const opaque = (name: string) => ({
+    driver: 'gpu.example.com',
+    parameters: { apiVersion: 'x/v1', kind: 'GpuConfig', licence: hidden(name), nested: { any: [hidden(`${name}, nested`)] } },
+  });
+  const made = h.kube.handle({
+    ...{ verb: 'POST', path: '/apis/resource.k8s.io/v1/namespaces/default/resourceclaims' },
+    body: {
+      ...{ apiVersion: 'resource.k8s.io/v1', kind: 'ResourceClaim', metadata: { name: 'c' } },
+      spec: { devices: { requests: [{ name: 'r' }], config: [{ requests: ['r'], opaque: opaque('claim') }] } },
+      status: {
+        allocation: {
+          devices: {
+            results: [{ request: 'r', driver: 'gpu.example.com', pool: 'n1', device: 'd0' }],
+            config: [{ source: 'FromClass', requests: ['r'], opaque: opaque('allocation') }],
+          },
+        },
+        devices: [{ driver: 'gpu.example.com', pool: 'n1', device: 'd0', data: { any: hidden('data of a device') } }],
+      },
+    },
+  });
+  expect(made.ok).toBe(true);
+  create(h, 'claims', {
+    spec: odd({ resourceClaims: [{ name: 'c', resourceClaimName: 'c' }] }),
+    container: odd({ resources: { claims: [{ name: 'c' }] } }),
+  });
+}
+
+/** It begins in a pod that runs. */
+function ephemeral(h: VirtualNode): void {
+  const container = { name: 'd', image: image('image of an ephemeral container'), env: env('its environment'), command: [hidden('word')] };
+  const spec = { ephemeralContainers: [container] };
+  const made = h.kube.handle({ verb: 'PATCH', path: `${NS}/pods/links/ephemeralcontainers`, patchType: 'strategic', body: { spec } });
+  expect(made.ok).toBe(true);
+}
+
+it('no secret of a field that few use is in a recording, an event or a log, and all replays without a divergence', {
+  timeout: 120_000,
+}, async () => {
+  const daemons: string[][] = [];
+  const handlers: Served = new Map();
+  await using h = await cluster({
+    ...{ servers: true, drivers: true, dra: true, flags: { record: '/node.rec' } },
+    config: {
+      ...{ enableServer: true, authentication: AUTHENTICATED },
+      authorization: { mode: 'AlwaysAllow', webhook: { cacheAuthorizedTTL: 1, cacheUnauthorizedTTL: 1 } },
+      tracing: { endpoint: `me:${hidden('user of an endpoint')}@collector:4317`, samplingRatePerMillion: 1 },
+      staticPodURL: `http://192.0.2.9/x#${hidden('fragment of a URL')}`,
+    } as object,
+    ports: (ports) => ({ ...ports, net: noting(ports.net, handlers) }),
+    between(config, ports) {
+      const lines: string[] = [];
+      daemons.push(lines);
+      const one = new InputRecording(ports, {
+        ...{ config, options: {}, versions: { actorlet: 'test', node: process.version } },
+        afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
+        write: (line) => lines.push(line) > 0,
+        ended() {},
+      });
+      return { ports: one.ports, wrap: (node: Node) => one.around(node) };
+    },
+  });
+  const flown: Uint8Array[] = [];
+  const writer = new RecordingWriter(inspectedOf(h), {
+    ...{ waitingBytes: 0, segmentBytes: 0, generation: 1, segmentSoftMax: 1e9 },
+    write: (bytes) => flown.push(bytes) > 0,
+    rotate() {},
+  });
+  links(h);
+  containers(h);
+  claims(h);
+  h.write('static', {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 's' },
+    spec: { containers: [{ name: 'm', image: image('static') }] },
+  });
+  await h.until('the probe cannot be asked', () => events(h, 'Unhealthy').some((message) => message.includes('not a URL')), 60_000);
+  ephemeral(h);
+  const at = [...handlers.keys()].find((key) => key.endsWith('10250')) ?? '';
+  const token = Buffer.from(hidden('token of a WebSocket')).toString('base64url');
+  const headers = {
+    'user-agent': hidden('agent of a client'),
+    'sec-websocket-protocol': `base64url.bearer.authorization.k8s.io.${token}, v4.channel.k8s.io`,
+  };
+  let isAnswered = false;
+  const asked: HttpRequest = { method: 'GET', path: '/pods', query: new URLSearchParams(), headers, body: new Uint8Array() } as never;
+  void handlers
+    .get(at)?.({ ...asked, signal: new AbortController().signal })
+    .then(() => {
+      isAnswered = true;
+    });
+  await h.until('an answer', () => isAnswered, 30_000);
+  await h.advance(90_000);
+  writer.end();
+  expect([isReady(h, 'images'), inApi(h, 'git')?.status.phase]).toEqual([true, 'Failed']);
+  await h.crash();
+  await h.boot();
+  await h.advance(60_000);
+
+  expect(doors.length).toBeGreaterThan(25);
+  expect(found(JSON.stringify([h.calls, h.probes.asked])).length).toBeGreaterThan(2);
+  expect(daemons).toHaveLength(2);
+  for (const lines of daemons) {
+    expect(found(lines.join('\n'))).toEqual([]);
+    let next = 1;
+    const entry = () => (next < lines.length ? entryOfLine(lines[next++] ?? '') : null);
+    expect(await replayed(JSON.parse(lines[0] ?? '') as Header, entry)).toMatchObject({ divergence: null, failure: null });
+  }
+  expect(found(Buffer.concat(flown).toString() + JSON.stringify(h.lines))).toEqual([]);
+});
