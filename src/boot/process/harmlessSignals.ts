@@ -14,12 +14,14 @@ const IN_A_SECOND_MAX = 20;
 const DROPPED_MS = 60_000;
 /** One line of log about one signal in this time. */
 const TOLD_EVERY_MS = 10_000;
+/** Real-time signals of Linux; the C library keeps the two before them. Node cannot hear them, and they end a process by default. */
+const REAL_TIME = { first: 34, last: 64 } as const;
 const WITHOUT = 'is without effect; flags and configuration are read at the start';
 
 interface Options {
   io: Pick<BootIo, 'on'>;
   log: Logger;
-  libc(): Pick<Libc, 'ignoreSignal'>;
+  libc(): Pick<Libc, 'ignoreSignal' | 'outliveSignal'>;
   monoMs(): number;
 }
 
@@ -33,12 +35,23 @@ export function handleHarmlessSignals(o: Options): Disposable {
     heard.push(o.io.on(name, () => {}));
     drop(o, name);
   }
+  outliveRealTime(o);
   heard.push(...TOLD_SIGNALS.map((name) => new Told(o, name)));
   return {
     [Symbol.dispose]() {
       for (const one of heard) one[Symbol.dispose]();
     },
   };
+}
+
+function outliveRealTime({ libc, log }: Options): void {
+  if (process.platform !== 'linux') return;
+  try {
+    const calls = libc();
+    for (let signal: number = REAL_TIME.first; signal <= REAL_TIME.last; signal++) calls.outliveSignal(signal);
+  } catch (error) {
+    log.debug({ err: messageOf(error) }, 'real-time signals end this process');
+  }
 }
 
 /** Gives what undoes it; null: it cannot be. */

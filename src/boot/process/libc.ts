@@ -52,6 +52,8 @@ export interface Libc {
   close(fd: number): void;
   /** The kernel drops that signal. Gives what puts back the handler that was there. Not for what V8 takes meanwhile (its profiler). */
   ignoreSignal(signal: number): () => void;
+  /** A signal comes to nothing, and what this process starts does not inherit that. For those that Node has no name for. */
+  outliveSignal(signal: number): void;
   /** A file's first bytes as memory, shared with the file for as long as this process lives: what is written stays, however it dies. */
   mapShared(fd: number, bytes: number): Uint8Array;
 }
@@ -114,6 +116,11 @@ export function loadLibc(): Libc {
       check('sigaction', sigaction(signal, null, before));
       if (koffi.address(setHandler(signal, SIG_IGN)) === SIG_ERR) throw new SysError('signal', koffi.errno());
       return () => void check('sigaction', sigaction(signal, before, null));
+    },
+    outliveSignal(signal) {
+      // A function of an integer that changes nothing: as a handler it may run at any moment.
+      const nothing = koffi.address(lib.symbol('abs', 'void *'));
+      if (koffi.address(setHandler(signal, nothing)) === SIG_ERR) throw new SysError('signal', koffi.errno());
     },
     mapShared(fd, bytes) {
       const at: unknown = mmap(null, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
