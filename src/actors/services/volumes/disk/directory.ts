@@ -10,7 +10,7 @@ import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import { ifThere, listIfThere, rmdirIfFree, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { FileInfo, HostFs, Ports } from '../../../../ports/ports.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
-import { lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere } from './files.ts';
+import { lstatIfThere, NEW, removeTree, rmdirIfEmpty, rmdirIfThere, writeWhole } from './files.ts';
 import { DIR_MODE, mountCall, parentOf } from './limits.ts';
 
 type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
@@ -85,7 +85,8 @@ export async function isReady({ ports: { fs }, facts }: Disk, ref: VolumeRef): P
 export async function markReady({ ports: { fs }, facts }: Disk, ref: VolumeRef, at = ''): Promise<void> {
   const marker = markerDir(facts().rootDir, ref);
   await fs.mkdirp(marker, DIR_MODE);
-  await fs.writeFile(`${marker}/ready`, at);
+  if (at === '') await fs.writeFile(`${marker}/ready`, at);
+  else await writeWhole(fs, `${marker}/ready`, at);
 }
 /** What {@link markReady} was told. Null: it was not set up in full. */
 export async function readyAt(
@@ -100,7 +101,7 @@ export async function copyMarker({ ports: { fs }, facts }: Disk, { from, to }: {
   const { rootDir } = facts();
   const text = await fs.readFile(`${markerDir(rootDir, from)}/ready`, { bytesMax: MARKER_BYTES_MAX, own: true });
   await fs.mkdirp(markerDir(rootDir, to), DIR_MODE);
-  await fs.writeFile(`${markerDir(rootDir, to)}/ready`, text);
+  await writeWhole(fs, `${markerDir(rootDir, to)}/ready`, text);
 }
 /** The first step of taking down: a look in between sees a volume that is not set up. */
 export async function unmark({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {
@@ -108,7 +109,10 @@ export async function unmark({ ports: { fs }, facts }: Disk, ref: VolumeRef): Pr
 }
 
 export async function removeMarker(fs: HostFs, marker: string): Promise<void> {
-  for (const file of ['ready', SIZE_FILE]) await unlinkIfThere(fs, `${marker}/${file}`);
+  const files = ['ready', SIZE_FILE];
+  for (const file of files) await unlinkIfThere(fs, `${marker}/${file}`);
+  if (await rmdirIfFree(fs, marker)) return;
+  for (const file of files) await unlinkIfThere(fs, `${marker}/${file}${NEW}`);
   await rmdirIfEmpty(fs, marker);
 }
 

@@ -5,6 +5,9 @@ import { codeOf } from '../../../../machines/text/errors.ts';
 import { ifThere } from '../../../../ports/ifThere.ts';
 import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
 
+/** Behind the name of a file, while it is written. */
+export const NEW = '.new';
+
 /** Null when there is nothing at that path. */
 export function lstatIfThere(fs: HostFs, path: string): Promise<FileInfo | null> {
   return ifThere(fs.lstat(path));
@@ -43,4 +46,11 @@ async function removeBelow(fs: HostFs, dir: string, dev: number): Promise<void> 
     else await fs.unlink(path);
   }
   await fs.rmdir(dir);
+}
+
+/** All of it or nothing, also after a power failure: a part of a text may mean something else. */
+export async function writeWhole(fs: HostFs, path: string, text: string | Uint8Array): Promise<void> {
+  const fresh = `${path}${NEW}`;
+  await fs.writeFile(fresh, text, { fsync: true });
+  await fs.rename(fresh, path);
 }

@@ -18,7 +18,7 @@ import {
 import { codeOf } from '../../../../machines/text/errors.ts';
 import { listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { VolumeTools } from '../kind.ts';
-import { rmdirIfEmpty } from './files.ts';
+import { NEW, rmdirIfEmpty, writeWhole } from './files.ts';
 import { DIR_MODE } from './limits.ts';
 
 type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
@@ -50,14 +50,12 @@ export async function writeStand(o: Disk, ref: VolumeRef, stand: Stand): Promise
   if (there !== null && isSameStand(there, stand) && there.group === stand.group) return;
   const marker = markerDir(o.facts().rootDir, ref);
   await fs.mkdirp(marker, DIR_MODE);
-  const fresh = `${marker}/${FILE}.new`;
   const { plugin, name, group } = stand;
-  await fs.writeFile(fresh, [plugin, name, ...(group === undefined ? [] : [group])].join('/'), { fsync: true });
-  await fs.rename(fresh, `${marker}/${FILE}`);
+  await writeWhole(fs, `${marker}/${FILE}`, [plugin, name, ...(group === undefined ? [] : [group])].join('/'));
 }
 export async function removeStand({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<void> {
   const marker = markerDir(facts().rootDir, ref);
-  for (const name of [`${FILE}.new`, FILE]) await unlinkIfThere(fs, `${marker}/${name}`);
+  for (const name of [`${FILE}${NEW}`, FILE]) await unlinkIfThere(fs, `${marker}/${name}`);
   await rmdirIfEmpty(fs, marker);
 }
 

@@ -7,6 +7,7 @@ import { QUANTITY_CHARS_MAX } from '../../../../machines/kube/quantity.ts';
 import { markerDir, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
 import { SIZE_FILE } from '../disk/directory.ts';
+import { writeWhole } from '../disk/files.ts';
 import { DIR_MODE } from '../disk/limits.ts';
 import type { VolumeTools } from '../kind.ts';
 
@@ -26,5 +27,5 @@ export async function readSize({ ports: { fs }, facts }: Disk, ref: VolumeRef): 
 export async function writeSize({ ports: { fs }, facts }: Disk, ref: VolumeRef, size: string): Promise<void> {
   const marker = markerDir(facts().rootDir, ref);
   await fs.mkdirp(marker, DIR_MODE);
-  await fs.writeFile(`${marker}/${SIZE_FILE}`, size);
+  await writeWhole(fs, `${marker}/${SIZE_FILE}`, size);
 }
