@@ -2,6 +2,9 @@
 import type { Pod, PodPhase } from '../kube/types.ts';
 import { ANNOTATION_MIRROR, ANNOTATION_SOURCE } from './names.ts';
 
+/** The type of the condition that a pod with a sandbox has. */
+export const SANDBOX_READY = 'PodReadyToStartContainers';
+
 export function isTerminal(phase: PodPhase | undefined): phase is 'Succeeded' | 'Failed' {
   return phase === 'Succeeded' || phase === 'Failed';
 }

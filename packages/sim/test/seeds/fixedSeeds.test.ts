@@ -271,6 +271,10 @@ it('seed 53290382: what runs without its CPUs asks for them', () => passes({ see
 it('seed 53290621: who comes back keeps what it was granted', () => passes({ seed: 53290621, minutes: 1, pods: 8 }));
 // Found at 8ec2683f: a Pending pod with a sidecar was granted more as a whole, and was said to have it at once.
 it('seed 53290673: a pod that is Pending has what its group has', () => passes({ seed: 53290673, minutes: 1, pods: 8 }));
+// Found at 6aa5b9cf: a daemon was killed before it had said what a pod as a whole has. The next one took for in force what was granted.
+it('seed 53290853: what nobody knows to be in force is set', () => passes({ seed: 53290853, minutes: 1, pods: 8 }));
+// Found at 6aa5b9cf: the power failed, and half of a path was left in the marker of a volume. Its pod was given that path.
+it('seed 53290930: a marker is written whole or not at all', () => passes({ seed: 53290930, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

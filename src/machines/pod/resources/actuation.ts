@@ -58,8 +58,8 @@ export interface ResizePlanInput {
   status: PodRuntimeStatus;
   inForce: InForce;
   facts: ResourceFacts & MemoryControlFacts;
-  /** What the status of a running pod says of it as a whole. Absent: nothing. */
-  said?: ResourceRequirements | undefined;
+  /** What the status of a running pod says of it as a whole. Null: its cgroup is there, and nobody knows what it has. Absent: nothing is there. */
+  said?: ResourceRequirements | null | undefined;
 }
 
 /** `grows`: for the order of the steps. */
@@ -69,7 +69,7 @@ type Planned = ResizeStep & { grows: boolean };
 export function planResize(input: ResizePlanInput): ResizePlan {
   const { pod, status, inForce, said } = input;
   if (!isOfApi(pod)) return { restart: new Set(), steps: [], inForce };
-  const whole = wholeSteps(pod, inForce.get(WHOLE_POD) ?? (said === undefined ? null : saidOf(said, amountsOf(pod.spec))));
+  const whole = wholeSteps(pod, said === undefined ? null : (inForce.get(WHOLE_POD) ?? saidOf(said ?? {}, amountsOf(pod.spec))));
   const restart = new Set<string>();
   const steps: Planned[] = [...whole];
   const noted = new Map<string, Amounts>();

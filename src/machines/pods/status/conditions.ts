@@ -1,6 +1,7 @@
 /** Pod conditions: all of them come from here, so that they cannot contradict each other (pod lifecycle 6.5). */
 import type { Container } from '../../kube/podTable.ts';
 import type { ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../kube/types.ts';
+import { SANDBOX_READY } from '../../pod/phase.ts';
 import { resizeInProgress } from '../../pod/resources/resizeEvents.ts';
 import { ALL_RESTARTING, mayRestartAll } from '../../pod/runtime/restartAll.ts';
 import { isRestartableInit } from '../../pod/runtime/shouldRestart.ts';
@@ -12,7 +13,7 @@ const OWNED: ReadonlySet<string> = new Set([
   'Ready',
   'Initialized',
   'ContainersReady',
-  'PodReadyToStartContainers',
+  SANDBOX_READY,
   'PodResizePending',
   'PodResizeInProgress',
   ALL_RESTARTING,
@@ -114,7 +115,7 @@ export function ownConditions(input: {
   const { pod, statuses, phase, old } = input;
   const containers = containersReady(pod, statuses, phase);
   return [
-    { type: 'PodReadyToStartContainers', status: input.sandboxReady ? 'True' : 'False' },
+    { type: SANDBOX_READY, status: input.sandboxReady ? 'True' : 'False' },
     { type: 'Initialized', ...stillInitialized(old, initialized(pod, statuses, phase)) },
     { type: 'Ready', ...readyVerdict(pod, containers, input.foreign) },
     { type: 'ContainersReady', ...containers },
@@ -147,6 +148,8 @@ export interface ResizeProgress {
   error: string | null;
   /** Of the pod's definition that was granted. Absent: as it was said, else of the present one. */
   generation?: number | undefined;
+  /** Of the pod, before it. Absent: nobody knows. */
+  was?: PodStatus['resources'] | undefined;
 }
 
 /** There while they hold; nothing is said of a pod that has ended (pod lifecycle 6.6). */

@@ -39,7 +39,7 @@ export interface GenerateStatusInput {
   inForce?: InForce | undefined;
   /** Health of the devices that a container has. Absent: it has none. */
   deviceHealth?: DeviceHealthOf | undefined;
-  /** What was granted is not in force yet; with why, where that failed. */
+  /** What was granted is not in force yet; with why, where that failed, and with what was in force. */
   resizing?: ResizeProgress | undefined;
 }
 
@@ -79,8 +79,9 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
   );
   const hostIPs = hostAddresses(facts, old);
   const podIPs = podAddressesOf({ pod, status: input.status, facts }, old);
-  // While a change is carried out, what was in force before it.
-  const isUnchanged = input.resizing === undefined || old.resources === undefined;
+  const { resources: granted, ...shown } = shownResources(pod);
+  // While a change is carried out, what was in force before it. Nothing where nobody knows that.
+  const resources = input.resizing === undefined ? granted : input.resizing.was;
   // Thousands of pods keep theirs, most of which says the same each time.
   return shareData(old, {
     ...(generation === undefined ? {} : { observedGeneration: generation }),
@@ -95,7 +96,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     containerStatuses: lists.regular,
     ...(lists.ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: lists.ephemeral }),
     qosClass: qosClass(pod),
-    ...shownResources(pod),
-    ...(isUnchanged ? {} : { resources: old.resources }),
+    ...shown,
+    ...(resources === undefined ? {} : { resources }),
   });
 }

@@ -5,7 +5,7 @@
 import type { Pod, PodStatus } from '../../kube/types.ts';
 import type { NodeFacts } from '../../nodeFacts.ts';
 import { deadlineAtMs, type StatusOverride, stranded, withStartTime } from '../../pod/ends/byNode.ts';
-import { isTerminal } from '../../pod/phase.ts';
+import { isTerminal, SANDBOX_READY } from '../../pod/phase.ts';
 import type { ProbeLedger } from '../../pod/probes/probes.ts';
 import { inProgress, planResize, type ResizePlan } from '../../pod/resources/actuation.ts';
 import type { InForce } from '../../pod/resources/reported.ts';
@@ -69,6 +69,13 @@ export interface Decision {
   resize: ResizePlan;
 }
 
+/** Of a pod that had nothing yet it tells what was wanted: its sandbox was made with that, or with what was granted since. */
+function saidInForce({ phase, conditions, resources }: PodStatus, hasSandbox: boolean): PodStatus['resources'] | null {
+  const had = phase === 'Running' || conditions?.some((c) => c.type === SANDBOX_READY && c.status === 'True') === true;
+  if (hasSandbox) return had ? (resources ?? null) : null;
+  return phase === 'Running' ? resources : undefined;
+}
+
 export function decide(input: DecideInput): Decision {
   const { pod, facts } = input;
   const status = markAsked(markReplaced(input.status, input.replaced ?? new Map()), input.asked ?? new Map());
@@ -79,14 +86,18 @@ export function decide(input: DecideInput): Decision {
   const deadline = deadlineAtMs(pod, old);
   const over = deadline !== null && deadline <= input.nowWallMs;
   const probes = probeVerdicts(pod, status, input.probes ?? new Map());
+  const said = saidInForce(
+    old,
+    held.sandboxes.some((s) => s.ready),
+  );
   const resize = planResize({
     pod,
     status,
     inForce: input.inForce ?? new Map(),
     facts,
-    // Of a pod that has nothing yet it tells what is wanted: its sandbox is made with that.
-    said: old.phase === 'Running' || held.sandboxes.some((s) => s.ready) ? old.resources : undefined,
+    said,
   });
+  const was = said === null && pod.spec.resources !== undefined ? undefined : old.resources;
   const generate = (deadlineExceeded: boolean, override?: StatusOverride): PodStatus =>
     generatePodStatus({
       pod,
@@ -102,7 +113,7 @@ export function decide(input: DecideInput): Decision {
       hookAhead: input.hookAhead ?? new Set(),
       inForce: resize.inForce,
       deviceHealth: input.deviceHealth,
-      ...(inProgress(resize) ? { resizing: { error: input.resizeError ?? null, generation: input.grantedGeneration } } : {}),
+      ...(inProgress(resize) ? { resizing: { error: input.resizeError ?? null, generation: input.grantedGeneration, was } } : {}),
       ...(override === undefined ? {} : { override }),
     });
   const plain = generate(false);

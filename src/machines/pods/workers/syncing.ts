@@ -174,6 +174,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     creatingSandbox: {
       meta: { reason: 'CreatingSandbox', message: 'the runtime is creating the pod sandbox' },
+      entry: ['noteWhole'],
       invoke: {
         src: 'runSandbox',
         input: ({ context }) => ({

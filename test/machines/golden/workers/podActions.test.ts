@@ -60,13 +60,18 @@ const first = (p: Pod, status: PodRuntimeStatus, more: Partial<DecideInput> = {}
   const { phase, reason } = apiStatus;
   return { plan: plan.kind, ...(plan.kind === 'network' ? { message: plan.message } : {}), phase, reason };
 };
+const HAD: PodStatus = {
+  phase: 'Pending',
+  conditions: [{ type: 'PodReadyToStartContainers', status: 'True' }],
+  resources: { requests: { cpu: '100m' } },
+};
 /** What is said of the pod as a whole, and which steps there are to what it was granted. */
-const grown = (containers: RuntimeContainer[], sandboxes?: RuntimeSandbox[]) => {
+const grown = (containers: RuntimeContainer[], sandboxes?: RuntimeSandbox[], before: PodStatus = HAD) => {
   const cpu = (amount: string) => ({ requests: { cpu: amount } });
   const { apiStatus, resize } = decide({
     pod: pod({ initContainers: [container('i')], resources: cpu('300m') }),
     status: observed(containers, sandboxes),
-    old: { startTime: '2024-05-01T10:00:00Z', phase: 'Pending', resources: cpu('100m') },
+    old: { startTime: '2024-05-01T10:00:00Z', ...before },
     failures: new Map(),
     facts: FACTS,
     networkReady: true,
@@ -216,4 +221,7 @@ goldenTable('what is done about a pod is as recorded', 'workers/podActions', {
   'resize: a Pending pod with one': () => grown([]),
   'resize: a Pending pod whose init container runs': () => grown([rc('i', 'running')]),
   'resize: a Pending pod that lost its sandbox': () => grown([failed('i')], LOST),
+  'resize: nobody knows what the pod has': () => grown([rc('i', 'running')], undefined, { phase: 'Running' }),
+  'resize: what is said is older than the sandbox': () => grown([rc('i', 'running')], undefined, { ...HAD, conditions: [] }),
+  'resize: it has nothing yet': () => grown([], NONE, { phase: 'Pending' }),
 });

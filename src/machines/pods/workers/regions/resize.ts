@@ -1,7 +1,7 @@
 /** Granted resources that are not in force are changed in place, by a child; nobody is asked for them before there are some. */
 
 import { withStep } from '../../../pod/resources/actuation.ts';
-import { WHOLE_POD } from '../../../pod/resources/amounts.ts';
+import { amountsOf, asksForNothing, WHOLE_POD } from '../../../pod/resources/amounts.ts';
 import { resizeInProgress, resizeMessage } from '../../../pod/resources/resizeEvents.ts';
 import { declared } from './declared.ts';
 
@@ -19,6 +19,11 @@ export const resizeActions = {
       enqueue.spawnChild('resize', { id: RESIZER, input });
       enqueue.assign({ resize: { ...resize, child: true } });
     }
+  }),
+  /** The cgroup of the pod is made with what was granted by now. */
+  noteWhole: declared.assign(({ context: { pod, resize } }) => {
+    const whole = amountsOf(pod.spec);
+    return asksForNothing(whole) ? {} : { resize: { ...resize, inForce: new Map([...resize.inForce, [WHOLE_POD, whole]]) } };
   }),
   noteResized: declared.assign(({ context: { resize, status }, event }) => {
     if (event.type !== 'resize.set') return {};
