@@ -4,16 +4,18 @@
  *   deployment  from the start of the command until a Deployment is Available on so many nodes, with all its replicas
  * Of each the processor time of the fleet and of all programs of the control plane, and how busy the machine was before: with other
  * work beside it the seconds say little, and the processor time, divided by the cores, says what they are without.
- * Options: --rounds=3 --nodes=100 --replicas=200 --out=FILE
+ * With --kwokctl=DIR, where kwok and kwokctl lie, the same by kwokctl: a cluster of the same programs, so many nodes, the Deployment.
+ * Options: --rounds=3 --nodes=100 --replicas=200 --kwokctl=DIR --out=FILE
  */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import { stat, usageOf } from './lib/procs.ts';
-import { numberOption, projectRoot, report, say, sleep, summary } from './lib/report.ts';
+import { numberOption, option, projectRoot, report, say, sleep, summary } from './lib/report.ts';
 
 const rounds = numberOption('rounds', 3);
 const nodes = numberOption('nodes', 100);
@@ -85,6 +87,33 @@ function cpuOf(runs: readonly Run[]): Record<string, number> {
   return { all: by.reduce((sum, [, ms]) => sum + ms, 0), ...Object.fromEntries(by) };
 }
 
+/** By kwokctl: milliseconds from the start of its command until the cluster is ready, until the nodes are made, until all replicas are available. */
+async function byKwokctl(programs: string): Promise<Record<'ready' | 'nodesMade' | 'available', number>> {
+  const assets = process.env.KUBEBUILDER_ASSETS ?? '';
+  const [home, kubeconfig] = [join(dir, 'kwok'), join(dir, 'kwok.kubeconfig')];
+  const env = { PATH: process.env.PATH ?? '', HOME: home, KWOK_WORKDIR: join(home, '.kwok') };
+  const act = async (file: string, ...args: string[]): Promise<string> => (await promisify(execFile)(file, args, { env })).stdout;
+  const kwokctl = (...args: string[]): Promise<string> => act(join(programs, 'kwokctl'), ...args, '--name=bench');
+  const kubectl = (...args: string[]): Promise<string> => act(join(assets, 'kubectl'), `--kubeconfig=${kubeconfig}`, ...args);
+  const own = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map(
+    (name) => `--${name}-binary=${join(assets, name)}`,
+  );
+  const fromMs = performance.now();
+  const sinceMs = (): number => performance.now() - fromMs;
+  try {
+    const runtime = ['--runtime=binary', `--kwok-controller-binary=${join(programs, 'kwok')}`, `--kubeconfig=${kubeconfig}`, '--wait=60s'];
+    await kwokctl('create', 'cluster', ...runtime, ...own);
+    const ready = sinceMs();
+    await kwokctl('scale', 'node', `--replicas=${nodes}`);
+    const nodesMade = sinceMs();
+    await kubectl('apply', '-f', join(dir, 'web.json'));
+    await kubectl('wait', `--for=jsonpath={.status.availableReplicas}=${replicas}`, 'deployment/web', '--timeout=10m');
+    return { ready, nodesMade, available: sinceMs() };
+  } finally {
+    await kwokctl('delete', 'cluster');
+  }
+}
+
 const rounded = (values: readonly number[]): ReturnType<typeof summary> => summary(values.map((v) => Math.round(v)));
 const deployment = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
 const labels = { app: 'web' };
@@ -113,10 +142,13 @@ try {
   const load = loadavg()[0];
   const starts: Run[] = [];
   const deployments: Run[] = [];
+  const kwok: Awaited<ReturnType<typeof byKwokctl>>[] = [];
+  const kwokctl = option('kwokctl');
   for (let round = 1; round <= rounds; round++) {
     say(`round ${round} of ${rounds}`);
     starts.push(await run(['--nodes=1'], { signal: true }));
     deployments.push(await run(['fleet.yaml'], { signal: false }));
+    if (kwokctl !== undefined) kwok.push(await byKwokctl(kwokctl));
   }
   await report('plane', {
     unit: 'ms',
@@ -132,6 +164,15 @@ try {
       ended: rounded(deployments.map((d) => d.endedMs)),
       cpu: cpuOf(deployments),
     },
+    ...(kwok.length === 0
+      ? {}
+      : {
+          kwokctl: {
+            ready: rounded(kwok.map((k) => k.ready)),
+            nodesMade: rounded(kwok.map((k) => k.nodesMade)),
+            available: rounded(kwok.map((k) => k.available)),
+          },
+        }),
   });
 } finally {
   rmSync(dir, { recursive: true, force: true });

@@ -9,12 +9,17 @@ import {
   ALLOCATABLE,
   BANDWIDTH,
   CAPACITY,
+  CLOCK,
+  CLOCK_FOR,
   DELAY,
   DELAYED,
   DESCRIPTION,
+  DEVICES,
+  DRIVERS_MAX,
   EVENTS,
   EXIT,
   EXPECT,
+  EXPECT_MAX,
   FLEET_KIND,
   GROUP,
   GROUPS_MAX,
@@ -35,7 +40,13 @@ import {
   SELECTION,
   STAGES,
   STEP,
+  STEPS_MAX,
+  STORAGE,
+  STORAGE_DELAYS,
+  STORAGE_MAX,
   time,
+  VOLUME_FAULT,
+  VOLUME_FAULT_FOR,
 } from '@actorlet/fleet/src/spec/table.ts';
 import { TROUBLE } from '@actorlet/fleet/src/spec/trouble.ts';
 import { bytes, type Shape } from '../../src/machines/shape/shape.ts';
@@ -43,6 +54,7 @@ import { type Dialect, fieldSchema, fieldSchemas, type JsonSchema, objectSchema,
 
 const DIALECT: Dialect = { nulls: false, nullsInMaps: false, nonEmpty: true, zeroDuration: true, zeroIsUnset: false };
 const TEXTS = { type: 'object', additionalProperties: { type: 'string' } };
+const ONE_SIDE = { oneOf: [{ required: ['ahead'] }, { required: ['behind'] }] };
 const MANIFEST = {
   type: 'object',
   properties: { metadata: { type: 'object', properties: { name: { type: 'string', minLength: 1 } }, required: ['name'] } },
@@ -89,6 +101,15 @@ export function fleetSchema(): JsonSchema {
         ...capacity,
         patternProperties: { '/': { type: 'integer', minimum: 0 }, '^hugepages-[1-9][0-9]*[KMGT]i$': fieldSchema(bytes, DIALECT) },
       },
+      devices: list(
+        'Devices of each node, for dynamic resource allocation.',
+        ofTable(DEVICES, {
+          attributes: { description: 'Of each device.', type: 'object', additionalProperties: { type: ['string', 'integer', 'boolean'] } },
+          capacity: { description: 'Quantities of each device.', type: 'object', additionalProperties: { type: ['string', 'number'] } },
+        }),
+        { maxItems: DRIVERS_MAX },
+      ),
+      clock: { description: 'Where their clocks stand. Default: as that of the fleet.', ...objectSchema(delays(CLOCK), []), ...ONE_SIDE },
       runtime: {
         description: 'What its container runtime takes time for.',
         ...objectSchema({ ...delays(DELAYED), bandwidth: fieldSchema(BANDWIDTH, DIALECT) }, []),
@@ -111,6 +132,15 @@ export function fleetSchema(): JsonSchema {
   );
   const step = ofTable(STEP, {
     nodes: { description: 'Which nodes. Default: all.', ...ofTable(SELECTION) },
+    volumes: {
+      description: 'Of inject: volumes of spec.storage are not attached.',
+      ...ofTable({ ...VOLUME_FAULT, for: VOLUME_FAULT_FOR }),
+    },
+    clock: {
+      description: 'Of inject: the clocks of these nodes are set.',
+      ...objectSchema({ ...delays(CLOCK), for: fieldSchema(CLOCK_FOR, DIALECT) }, []),
+      ...ONE_SIDE,
+    },
     api: {
       description: `Of inject: a fault that clients of the API server meet. ${FAULTS}`,
       ...ofTable({ ...API_FAULT, ...API_SELECT }),
@@ -135,12 +165,15 @@ export function fleetSchema(): JsonSchema {
           { ...adopt, required: ['name', 'nodes'] },
           { maxItems: ADOPT_MAX },
         ),
+        storage: list('CSI drivers that the fleet plays. With --api local or a cluster.', ofTable(STORAGE, delays(STORAGE_DELAYS)), {
+          maxItems: STORAGE_MAX,
+        }),
         images: list('Sizes of images. The first entry that matches counts.', ofTable(IMAGE)),
         pods: list('What containers do, by rules. Annotations of a pod count more.', rule),
         stages: fieldSchema(STAGES, DIALECT),
         trouble: { description: 'Faults that clients of the API server meet, drawn by the seed.', ...ofTable(TROUBLE) },
-        steps: list('What is done, in the order of their times.', step),
-        expect: list('What a run must come to.', expected),
+        steps: list('What is done, in the order of their times.', step, { maxItems: STEPS_MAX }),
+        expect: list('What a run must come to.', expected, { maxItems: EXPECT_MAX }),
       },
       [],
     ),

@@ -16,9 +16,23 @@ import {
   type ImageSpec,
   wrongName,
 } from './spec/groups.ts';
+import { checkStorage, type StorageSpec, storageIn } from './spec/hardware/storage.ts';
 import { decodeRule } from './spec/pods.ts';
 import { decodeStep, type StepSpec } from './spec/steps.ts';
-import { ADOPT_MAX, DESCRIPTION, FLEET_KIND, GROUPS_MAX, NAME, NODES_MAX, SEED, SEED_MAX, STAGES } from './spec/table.ts';
+import {
+  ADOPT_MAX,
+  DESCRIPTION,
+  EXPECT_MAX,
+  FLEET_KIND,
+  GROUPS_MAX,
+  NAME,
+  NODES_MAX,
+  SEED,
+  SEED_MAX,
+  STAGES,
+  STEPS_MAX,
+  STORAGE_MAX,
+} from './spec/table.ts';
 import { type DrawnFault, decodeTrouble, drawnFaults, type TroubleSpec } from './spec/trouble.ts';
 
 export { type GroupSpec, nodeOf } from './spec/groups.ts';
@@ -31,6 +45,8 @@ export interface FleetSpec {
   groups: readonly GroupSpec[];
   /** Nodes that others make. */
   adopt: readonly AdoptSpec[];
+  /** CSI drivers that the fleet plays. */
+  storage: readonly StorageSpec[];
   images: readonly ImageSpec[];
   pods: readonly PodRule[];
   /** Files of KWOK Stages, which `stages.ts` reads. */
@@ -43,12 +59,25 @@ export interface FleetSpec {
   expect: readonly ExpectSpec[];
 }
 
+/** Said where a file has it and the API server is the embedded one. */
+export const STORAGE_NEEDS = 'spec.storage needs --api local or a cluster: the embedded API server binds no claims and attaches no volumes';
+
 /** Label of every node that a fleet made: a fleet takes over and removes only such. */
 export const FLEET_LABEL = 'actorlet.dev/fleet';
 
 /** A twin of a large cluster has thousands of names. */
 const FILE_BYTES_MAX = 8 * 2 ** 20;
-const NOTHING_MORE = { adopt: [], images: [], pods: [], stages: [], heartbeatMs: null, steps: [], trouble: null, expect: [] } as const;
+const NOTHING_MORE = {
+  adopt: [],
+  storage: [],
+  images: [],
+  pods: [],
+  stages: [],
+  heartbeatMs: null,
+  steps: [],
+  trouble: null,
+  expect: [],
+} as const;
 
 /** A fleet of equal nodes `PREFIX-0`, `PREFIX-1` and so on. */
 export function plainFleet(o: { name: string; nodes: number; prefix: string; seed: number }): FleetSpec {
@@ -91,25 +120,28 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   root.finish();
   if (spec === undefined) return { name, seed: 1, groups: [], ...NOTHING_MORE };
   const seed = spec.read('seed', SEED) ?? 1;
-  const entries = spec.maps('groups');
+  const entries = atMost(spec, 'groups', GROUPS_MAX);
   if (entries.length === 0 && !spec.has('groups') && !spec.has('adopt') && needs === 'nodes')
     spec.wrong('groups', 'is missing; a fleet needs a group of nodes');
-  if (entries.length > GROUPS_MAX) spec.wrong('groups', `has ${entries.length} entries, at most ${GROUPS_MAX} are allowed`);
-  const groups = entries.slice(0, GROUPS_MAX).map(decodeGroup);
+  const groups = entries.map(decodeGroup);
   checkGroups(entries, groups);
   const ofGroups = groups.map((g) => g.name);
-  const adopters = spec.maps('adopt');
-  if (adopters.length > ADOPT_MAX) spec.wrong('adopt', `has ${adopters.length} entries, at most ${ADOPT_MAX} are allowed`);
-  const adopt = adopters.slice(0, ADOPT_MAX).map((entry) => decodeAdopt(entry, ofGroups));
+  const adopters = atMost(spec, 'adopt', ADOPT_MAX);
+  const adopt = adopters.map((entry) => decodeAdopt(entry, ofGroups));
   const names = [...ofGroups, ...adopt.map((a) => a.name)];
   for (const [i, entry] of adopters.entries()) {
     if (names.indexOf(adopt[i]?.name ?? '') < ofGroups.length + i) entry.wrong('name', 'is the name of a group, or of another entry');
   }
+  const stores = atMost(spec, 'storage', STORAGE_MAX);
+  const storage = stores.map(storageIn);
+  checkStorage(stores, storage);
   const images = spec.maps('images').map(decodeImage);
   const pods = spec.maps('pods').map((rule) => decodeRule(rule, names));
   const stages = spec.read('stages', STAGES) ?? [];
   checkFiles(spec, { field: 'stages', files: stages, unreadable });
-  const steps = spec.maps('steps').flatMap((step) => decodeStep(step, { groups: names, ownGroups: ofGroups, unreadable }));
+  const steps = atMost(spec, 'steps', STEPS_MAX).flatMap((step) => decodeStep(step, { groups: names, ownGroups: ofGroups, unreadable }));
+  if (storage.length === 0 && !spec.has('storage') && steps.some((step) => step.do === 'volumes'))
+    spec.wrong('steps', 'inject faults into volumes, and spec.storage has no driver whose volumes these are');
   if (
     adopters.length === 0 &&
     !steps.some((step) => step.do === 'add') &&
@@ -118,7 +150,7 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   )
     entries[0]?.wrong('count', 'is 0, and nothing adopts or adds nodes: there would be none');
   const trouble = spec.has('trouble') ? decodeTrouble(spec.map('trouble')) : null;
-  const expect = spec.maps('expect').flatMap(decodeExpect);
+  const expect = atMost(spec, 'expect', EXPECT_MAX).flatMap(decodeExpect);
   // It would end before any pod is there, or any request is sent.
   const endless =
     steps.length === 0 &&
@@ -128,7 +160,14 @@ function decodeRoot(root: MapReader, { unreadable, needs }: { unreadable: Unread
   if (endless) spec.wrong('expect', 'does not say how long the run lasts; add `within` to an expectation, or add a step');
   spec.finish();
   const sorted = [...steps].sort((a, b) => a.atMs - b.atMs);
-  return { name, seed, groups, adopt, images, pods, stages, heartbeatMs: null, steps: sorted, trouble, expect };
+  return { name, seed, groups, adopt, storage, images, pods, stages, heartbeatMs: null, steps: sorted, trouble, expect };
+}
+
+/** Those beyond are not read. */
+function atMost(spec: MapReader, field: string, max: number): MapReader[] {
+  const entries = spec.maps(field);
+  if (entries.length > max) spec.wrong(field, `has ${entries.length} entries, at most ${max} are allowed`);
+  return entries.slice(0, max);
 }
 
 /**

@@ -26,8 +26,11 @@ import { Leases } from './pace/leases.ts';
 import { pacedPods } from './pace/pods.ts';
 import { startsSpec } from './pace/starts.ts';
 import { FleetTurns } from './pace/turns.ts';
+import type { ClockSpec } from './spec/hardware/clocks.ts';
 import type { Selection } from './spec/steps.ts';
 import { NODES_MAX } from './spec/table.ts';
+import { Storage } from './storage/storage.ts';
+import type { ActiveFault } from './storage/volumes.ts';
 import { fleetTree } from './tree.ts';
 import type { FleetWorld, Shard } from './types.ts';
 import { watchesAddr } from './watches/messages.ts';
@@ -59,6 +62,7 @@ export class Fleet {
   readonly #o: Pick<CloudOptions, 'fleet' | 'groups' | 'shard'>;
   readonly #over = new AbortController();
   #ofCloud: Cloud | undefined;
+  readonly #storage: Storage | undefined;
   #started = false;
   #stopping: Promise<NodeTrouble[]> | undefined;
 
@@ -86,6 +90,8 @@ export class Fleet {
     const places = spec.groups.flatMap((group) => Array.from({ length: group.count }, (_, index) => ({ group, ...nodeOf(group, index) })));
     for (const [position, place] of places.entries()) if (position % shard.count === shard.index) this.#members.add(place);
     const adoption = spec.adopt.length === 0 ? undefined : new Adoption(this.#adopting(spec, { shard, rng }));
+    // Of several processes one plays the part of a driver that a cluster has once.
+    this.#storage = spec.storage.length === 0 || shard.index > 0 ? undefined : this.#storing(spec, rng);
     const comes = adoption !== undefined || world.admin !== undefined;
     const nodes = comes ? NODES_MAX : this.#members.count;
     const children = [
@@ -94,6 +100,7 @@ export class Fleet {
       nodesSpec({ member: (name) => this.#members.get(name), nodesMax: nodes, stopMs: STOP_MS, onEnd: (node) => this.#leases.gone(node) }),
       // It is stopped first: no node comes any more.
       ...(adoption === undefined ? [] : [adoption.spec()]),
+      ...(this.#storage === undefined ? [] : [this.#storage.spec()]),
     ];
     const ofSupervision = rng.fork('supervision');
     // It does little, and nodes wait for it: it does not take turns with their trees.
@@ -118,6 +125,14 @@ export class Fleet {
       isOurs: (name) => Math.floor(simRng(`shard ${name}`).next() * shard.count) === shard.index,
       machineId: (name) => identityOf({ machine: {} }, { fleet: spec.name, name }).machineId,
     };
+  }
+
+  /** @throws Error where nothing can ask the API server for volumes. */
+  #storing({ storage }: FleetSpec, rng: SimRng): Storage {
+    const { admin: kube, clock } = this.#world;
+    if (kube === undefined) throw new Error('volumes are made by a fleet that may ask for all of them');
+    const own = rng.fork('storage');
+    return new Storage({ storage, kube, clock, rng: { next: () => own.next() }, registry: () => this.tree.registry });
   }
 
   /** In the order of the file, then in that of their coming. */
@@ -285,6 +300,21 @@ export class Fleet {
       members.map((m) => m.name),
       of,
     );
+  }
+
+  /** Volumes are not attached, until {@link healVolumes}. @throws Error where no driver is played. */
+  injectVolumes(fault: ActiveFault): void {
+    if (this.#storage === undefined) throw new Error('spec.storage of the fleet file has no driver whose volumes these are');
+    this.#storage.inject(fault);
+  }
+
+  healVolumes(name: string): void {
+    this.#storage?.heal(name);
+  }
+
+  /** Null: as their groups say. */
+  setClocks(members: readonly Member[], clock: ClockSpec | null): void {
+    for (const m of members) m.setClock(clock);
   }
 
   /** Injects a fault scenario on each of these nodes. */

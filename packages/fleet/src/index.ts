@@ -18,16 +18,16 @@ import { adopt, removeNodes } from './boot/adopt.ts';
 import { claimed, clusterOf } from './boot/alone.ts';
 import { type FleetSurroundings, surroundingsOf } from './boot/surroundings.ts';
 import { quietLog } from './boot/world.ts';
-import { decodeFleet, type FleetSpec, plainFleet, wrongPlain } from './file.ts';
+import { decodeFleet, type FleetSpec, plainFleet, STORAGE_NEEDS, wrongPlain } from './file.ts';
 import { Fleet, type NodeTrouble } from './fleet.ts';
 import type { FleetOverview, NodeOverview } from './overview.ts';
 import type { ProgramName } from './plane/messages.ts';
 import type { ApiHit } from './proxy/trouble.ts';
 import { Cluster } from './run/cluster.ts';
-import { apiFaultOf, lookUntilDecided, manifestsOf, scenarioOf, specOf } from './run/given.ts';
-import type { ApiFaultOf, FleetExpectation, Manifest, ObjectsOf } from './run/words.ts';
+import { apiFaultOf, clockOf, lookUntilDecided, manifestsOf, scenarioOf, specOf, volumeFaultOf } from './run/given.ts';
+import type { ApiFaultOf, ClockOf, FleetExpectation, Manifest, ObjectsOf, VolumeFaultOf } from './run/words.ts';
 
-export type { ApiFaultOf, ApiHit, FleetExpectation, FleetOverview, KubeObject, Manifest, NodeOverview, ObjectsOf };
+export type { ApiFaultOf, ApiHit, ClockOf, FleetExpectation, FleetOverview, KubeObject, Manifest, NodeOverview, ObjectsOf, VolumeFaultOf };
 
 export interface StartFleetOptions {
   /** So many equal nodes; or `file`. */
@@ -92,6 +92,10 @@ export interface RunningFleet extends AsyncDisposable {
   /** As when the power of these nodes fails, and comes back. */
   switchOff(names: readonly string[]): Promise<void>;
   switchOn(names: readonly string[]): Promise<void>;
+  /** The clocks of these nodes are apart; null: they are as the file says. Default: of all nodes. */
+  setClocks(clock: ClockOf | null, names?: readonly string[]): void;
+  /** Volumes of the drivers in `spec.storage` of `file` are not attached: to these nodes, or to any. Null: that is over. @throws Error without such drivers. */
+  injectVolumes(fault: VolumeFaultOf | null, names?: readonly string[]): void;
   /** Adds nodes to a group of the file, as an autoscaler does; gives their names. Of `nodes`: the group has the name of `prefix`. */
   addNodes(group: string, count?: number): Promise<string[]>;
   /** Ends the machines of these nodes, and deletes the nodes. */
@@ -103,6 +107,8 @@ export interface RunningFleet extends AsyncDisposable {
 const LOOK_EVERY_MS = 100;
 const CLEAN_UP_MS = 600_000;
 const READY_MS = 60_000;
+/** Name of the fault of volumes that a caller injects. */
+const GIVEN = 'given';
 
 /**
  * Starts all daemons. Nodes that an earlier fleet of that name left are taken over, with their pods. @throws Error that names what is
@@ -130,6 +136,7 @@ function fleetOf(o: StartFleetOptions): FleetSpec {
   if (wrong.length > 0) throw new Error(`startFleet: ${wrong.map(([option, why]) => `${option} ${why}`).join('; ')}`);
   const decoded = o.file === undefined ? { ok: true as const, value: plainFleet(plain) } : decodeFleet(o.file);
   if (!decoded.ok) throw new Error(decoded.errors.map((e) => scenarioErrorText('fleet file', e)).join('\n'));
+  if (decoded.value.storage.length > 0 && o.api === 'embedded') throw new Error(`fleet file: ${STORAGE_NEEDS}`);
   if (decoded.value.stages.length > 0) throw new Error('fleet file: spec.stages names files, which only `actorlet fleet FILE` reads');
   return decoded.value;
 }
@@ -267,6 +274,18 @@ class Running implements RunningFleet {
   }
   async switchOn(names: readonly string[]): Promise<void> {
     throwFirst(await this.#fleet.switchOn(this.#members(names)), 'started');
+  }
+
+  setClocks(clock: ClockOf | null, names?: readonly string[]): void {
+    this.#fleet.setClocks(this.#members(names), clock === null ? null : clockOf(clock));
+  }
+
+  injectVolumes(fault: VolumeFaultOf | null, names?: readonly string[]): void {
+    if (fault === null) this.#fleet.healVolumes(GIVEN);
+    else {
+      const nodes = names === undefined ? null : new Set(this.#members(names).map((m) => m.name));
+      this.#fleet.injectVolumes({ name: GIVEN, nodes, fault: volumeFaultOf(fault) });
+    }
   }
 
   async addNodes(group: string, count = 1): Promise<string[]> {

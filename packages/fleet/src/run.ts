@@ -239,6 +239,11 @@ export class FleetRun {
     const selected = this.#select(step.nodes);
     const count = selected.length;
     if (step.do === 'notice') return { what: 'notice', count, of: 'nodes', troubles: await fleet.notice(selected, step) };
+    if (step.do === 'clock') {
+      fleet.setClocks(selected, step.clock);
+      return { what: step.clock === null ? 'clocks as before' : `inject clock ${step.clock.side}`, count, of: 'nodes', troubles: [] };
+    }
+    if (step.do === 'volumes') return this.#onVolumes(step, selected);
     if (step.do === 'evict') return await this.#evict(new Set(selected.map((m) => m.name)));
     if (step.do === 'remove') return { what: 'remove', count, of: 'nodes', troubles: await fleet.remove(selected) };
     if (step.do === 'inject') {
@@ -250,6 +255,18 @@ export class FleetRun {
     // What is off can only be started, and what is on cannot.
     const members = selected.filter((m) => m.on !== (step.do === 'start' || step.do === 'back'));
     return { what: step.do, count: members.length, of: 'nodes', troubles: await fleet[acts[step.do]](members) };
+  }
+
+  #onVolumes({ name, fault, isOfAll }: Extract<NodeStep, { do: 'volumes' }>, selected: readonly Member[]): StepDone {
+    const { fleet } = this.#o;
+    const nodes = isOfAll ? null : new Set(selected.map((m) => m.name));
+    const done = { count: selected.length, of: 'nodes', troubles: [] } as const;
+    if (fault === null) {
+      fleet.healVolumes(name);
+      return { what: `heal ${name}`, ...done };
+    }
+    fleet.injectVolumes({ name, nodes, fault });
+    return { what: `inject ${fault.fault}`, ...done };
   }
 
   async #evict(nodes: ReadonlySet<string>): Promise<StepDone> {

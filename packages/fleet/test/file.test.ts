@@ -55,6 +55,8 @@ describe('a fleet file', () => {
             unschedulable: false,
             providerID: '',
             machine: {},
+            clock: null,
+            devices: [],
             version: '',
             runtimeHandlers: [],
             delays: { sandbox: { fromMs: 200, toMs: 200 }, pull: { fromMs: 1_000, toMs: 5_000 }, start: { fromMs: 0, toMs: 0 } },
@@ -69,7 +71,7 @@ describe('a fleet file', () => {
         expect: [
           { name: 'at least 5 nodes Ready', measure: { what: 'nodesReady' }, atLeast: 5, afterMs: 0, withinMs: 60_000, holds: 'once' },
         ],
-        ...{ adopt: [], images: [], pods: [], stages: [], heartbeatMs: null, trouble: null },
+        ...{ adopt: [], storage: [], images: [], pods: [], stages: [], heartbeatMs: null, trouble: null },
       },
     });
   });
@@ -121,7 +123,7 @@ describe('a fleet file', () => {
       '  groups:\n    - { name: a, count: 1 }\n  steps:\n    - { at: 1s, do: inject, nodes: { groups: [c] } }\n',
       [
         '8 spec.steps[0].nodes.groups[0]: must be one of a; is "c" (did you mean a?)',
-        '8 spec.steps[0].scenario: is missing; inject needs the file of a fault scenario, or api',
+        '8 spec.steps[0].scenario: is missing; inject needs the file of a fault scenario, clock, volumes, or api',
       ],
     ],
     [

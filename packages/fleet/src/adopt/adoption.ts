@@ -6,7 +6,7 @@
  * Rebuilt from: the API server, and the record of this file, which outlasts its actors.
  */
 import type { ActorSpec, AnySpec, DynamicSpec, Registry, SupervisorSpec } from '@actorlet/kubelet/actors/supervision/types.ts';
-import { failureText, isKubeObject, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
+import { failureText, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { toApiPod } from '@actorlet/kubelet/machines/pods/sources/apiPod.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
@@ -17,8 +17,8 @@ import { fromPromise } from 'xstate';
 import type { Member } from '../nodes/member.ts';
 import { type NodeAnswer, type NodeEvent, nodesAddr } from '../nodes/messages.ts';
 import { NODES_MAX } from '../spec/table.ts';
-import type { WatchEvent, WatchOutcome } from '../watches/messages.ts';
-import { upstreamMachine } from '../watches/upstreamMachine.ts';
+import { ListWatch } from '../watches/listWatch.ts';
+import { listWatchSpec } from '../watches/listWatchSpec.ts';
 import type { Adopters } from './choice.ts';
 import { machineMachine } from './machineMachine.ts';
 import { type Adopted, type MachineEvent, machinesAddr } from './messages.ts';
@@ -27,7 +27,6 @@ const ASKED_MS = 30_000;
 const END_MS = 600_000;
 const NOT_FOUND = 404;
 const CONFLICT = 409;
-const PAGE_MAX = 500;
 const NODES = '/api/v1/nodes';
 
 export interface AdoptionOptions {
@@ -55,64 +54,22 @@ export class Adoption {
   readonly #o: AdoptionOptions;
   /** By name of node. */
   readonly #adopted = new Map<string, Adopted>();
-  #version = '';
+  readonly nodes: ListWatch;
 
   constructor(o: AdoptionOptions) {
     this.#o = o;
+    const { kube, adopters } = o;
+    this.nodes = new ListWatch({
+      ...{ kube, path: NODES, selector: adopters.selector },
+      seen: (node) => this.#seen(node),
+      gone: (name) => this.#gone(name),
+    });
   }
 
   spec(): SupervisorSpec {
-    const children: AnySpec[] = [machinesSpec(this), watchSpec(this)];
+    const children: AnySpec[] = [machinesSpec(this), listWatchSpec('watch', 'nodes', this.nodes)];
     const intensity = { max: 5, periodMs: 60_000 };
     return { type: 'supervisor', id: 'adoption', strategy: 'one_for_one', intensity, escalate: { parkMs: 60_000 }, children };
-  }
-
-  /** All nodes that there are: those that are not there any more are gone. Never rejects. */
-  async list(signal: AbortSignal): Promise<WatchOutcome> {
-    try {
-      const present = new Set<string>();
-      for (let next = ''; ; ) {
-        const query = { ...this.#query(), limit: String(PAGE_MAX), ...(next === '' ? {} : { continue: next }) };
-        const list = await this.#ask({ verb: 'GET', path: NODES, query }, signal);
-        const { items, metadata } = isRecord(list) ? list : {};
-        const nodes = Array.isArray(items) ? items.filter(isKubeObject) : [];
-        for (const node of nodes) present.add(node.metadata.name);
-        for (const node of [...nodes].sort(byCreation)) this.#seen(node);
-        const { continue: more, resourceVersion } = isRecord(metadata) ? metadata : {};
-        this.#version = String(resourceVersion ?? '');
-        next = typeof more === 'string' ? more : '';
-        if (next === '') break;
-      }
-      for (const name of [...this.#adopted.keys()]) if (!present.has(name)) this.#gone(name);
-      return { failure: null };
-    } catch (error) {
-      return { failure: messageOf(error) };
-    }
-  }
-
-  /** What changes, until the API server ends the watch. Never rejects. */
-  async read(signal: AbortSignal): Promise<WatchOutcome> {
-    try {
-      const query = { ...this.#query(), resourceVersion: this.#version, allowWatchBookmarks: 'true' };
-      const watch = await this.#o.kube.watch({ path: NODES, query }, { timeoutMs: ASKED_MS, signal });
-      if (!watch.ok) return { failure: failureText({ verb: 'GET', path: NODES }, watch.failure) };
-      for await (const line of watch.lines) {
-        if (signal.aborted) break;
-        const { type, object } = JSON.parse(line) as { type?: unknown; object?: unknown };
-        if (type === 'ERROR') return { failure: 'the API server has forgotten what came since' };
-        if (!isKubeObject(object) || type === 'BOOKMARK') continue;
-        if (type === 'DELETED') this.#gone(object.metadata.name);
-        else this.#seen(object);
-      }
-      return { failure: null };
-    } catch (error) {
-      return { failure: messageOf(error) };
-    }
-  }
-
-  #query(): Record<string, string> {
-    const { selector } = this.#o.adopters;
-    return selector === '' ? {} : { labelSelector: selector };
   }
 
   #seen(node: KubeObject): void {
@@ -190,29 +147,6 @@ export class Adoption {
     if (request.verb !== 'GET' && (code === NOT_FOUND || code === CONFLICT)) return null;
     throw new Error(failureText(request, answer.failure));
   }
-}
-
-function byCreation(a: KubeObject, b: KubeObject): number {
-  const [x, y] = [a, b].map(({ metadata }) => `${String(metadata.creationTimestamp ?? '')} ${metadata.name}`);
-  return (x ?? '') < (y ?? '') ? -1 : 1;
-}
-
-/** One watch, of nodes. */
-function watchSpec(adoption: Adoption): ActorSpec<WatchEvent> {
-  return {
-    type: 'actor',
-    id: 'watch',
-    backoff: { minMs: 1_000, maxMs: 10_000 },
-    start: ({ signal }) => ({
-      logic: provided(upstreamMachine, {
-        actors: {
-          open: fromPromise<WatchOutcome>(() => adoption.list(signal)),
-          read: fromPromise<WatchOutcome>(() => adoption.read(signal)),
-        },
-      }),
-      input: { key: 'nodes' },
-    }),
-  };
 }
 
 function machinesSpec(adoption: Adoption): DynamicSpec<MachineEvent> {

@@ -57,7 +57,7 @@ export class Adopters {
       count: 0,
       name: '',
       ...(shape === undefined ? {} : capacityOf(shape)),
-      machine: machineOf(labels),
+      machine: machineOf(labels, shape?.machine),
     };
   }
 }
@@ -125,13 +125,18 @@ function capacityOf({ capacity, allocatable }: Shape) {
   };
 }
 
-/** As its labels say: pods are placed by them, and the kubelet would put them right. */
-function machineOf(labels: Record<string, string>): GroupSpec['machine'] {
+/** As its labels say, else as its status: pods are placed by labels, and the kubelet would put them right. */
+function machineOf(labels: Record<string, string>, said: Readonly<Record<string, string>> = {}): GroupSpec['machine'] {
   const word = <T extends string>(shape: { words?: readonly T[] }, value: string | undefined): T | undefined =>
     shape.words?.find((of) => of === value);
-  const arch = word(MACHINE.arch as { words?: readonly NonNullable<GroupSpec['machine']['arch']>[] }, labels['kubernetes.io/arch']);
-  const os = word(MACHINE.os as { words?: readonly NonNullable<GroupSpec['machine']['os']>[] }, labels['kubernetes.io/os']);
-  return { ...(arch === undefined ? {} : { arch }), ...(os === undefined ? {} : { os }) };
+  const arch = word(
+    MACHINE.arch as { words?: readonly NonNullable<GroupSpec['machine']['arch']>[] },
+    labels['kubernetes.io/arch'] ?? said.arch,
+  );
+  const os = word(MACHINE.os as { words?: readonly NonNullable<GroupSpec['machine']['os']>[] }, labels['kubernetes.io/os'] ?? said.os);
+  const { kernel, osImage } = said;
+  const all = { kernel, osImage, arch, os };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
 function labelsOf({ metadata }: KubeObject): Record<string, string> {

@@ -7,7 +7,7 @@ import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
 import { createLogger } from '@actorlet/kubelet/boot/logging.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { onTerminal } from '@actorlet/kubelet/machines/text/oneLine.ts';
-import { asksProxy, withFaults } from '../file.ts';
+import { asksProxy, STORAGE_NEEDS, withFaults } from '../file.ts';
 import { Fleet, type NodeTrouble } from '../fleet.ts';
 import type { FleetOverview } from '../overview.ts';
 import { type Figures, PageFigures } from '../page/figures.ts';
@@ -86,6 +86,7 @@ function growHeapBy(when: keyof typeof HEAP_GROWING_PERCENT): void {
 
 async function run(args: Args): Promise<number> {
   const inputs = await inputsOf(args);
+  if (inputs.spec.storage.length > 0 && args.api === 'embedded') throw new UsageError(`${args.file ?? ''}: ${STORAGE_NEEDS}`);
   for (const note of inputs.notes) say(`${note}\n`);
   return args.seeds === 0 ? await runOnce(args, inputs) : await runMany(args, inputs);
 }

@@ -23,6 +23,7 @@ import { simDisk } from '@actorlet/world/src/disk/disk.ts';
 import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { countingMetrics } from '@actorlet/world/src/node/instruments.ts';
 import { simProber } from '@actorlet/world/src/node/prober.ts';
+import { simRng } from '@actorlet/world/src/rng.ts';
 import { answerTo, type ExecAnswer } from '../answers.ts';
 import { advertise } from '../extended.ts';
 import type { GroupSpec } from '../file.ts';
@@ -33,10 +34,15 @@ import { type CompiledRule, PodRules } from '../pods/rules.ts';
 import { type PodsBeingMade, PodTimes } from '../pods/times.ts';
 import { withProc } from '../proc.ts';
 import { type Delay, drawn } from '../spec/delay.ts';
+import { aheadMsOf, type ClockSpec } from '../spec/hardware/clocks.ts';
+import type { StorageSpec } from '../spec/hardware/storage.ts';
 import type { FleetWorld } from '../types.ts';
+import { MachineClock } from './clock.ts';
 import { configOf, LOGS_DIR, PKI, ROOT_DIR } from './config.ts';
+import { driversOf, type MachineDrivers } from './drivers.ts';
 import { bootIdOf, identityOf, withMachine } from './machine.ts';
 import type { NodeNote } from './nodeMachine.ts';
+import { publish } from './slices.ts';
 
 const encoder = new TextEncoder();
 const DIRS = [ROOT_DIR, '/var/log', LOGS_DIR, '/var/log/containers', '/etc/kubernetes/pki'];
@@ -60,6 +66,8 @@ export interface MemberOptions {
   isAdopted?: boolean;
   fleet: string;
   group: GroupSpec;
+  /** Drivers on its machine. Default: none. */
+  storage?: readonly StorageSpec[];
   /** Its own, from the seed of the fleet. */
   rng: Rng;
   world: FleetWorld;
@@ -85,9 +93,12 @@ export class Member {
   /** How often its daemon was started. */
   boots = 0;
   readonly #o: MemberOptions;
+  readonly #clock: MachineClock;
   readonly #runtime: HollowRuntime;
   readonly #disk: ReturnType<typeof simDisk>;
   readonly #mounts = simMounts();
+  /** Null: there are none. */
+  readonly #drivers: MachineDrivers | null;
   readonly #podCounts = new PodCounts();
   readonly #config: NodeConfig;
   /** Of its pods. */
@@ -113,11 +124,15 @@ export class Member {
     this.isAdopted = o.isAdopted ?? false;
     const { clock, yield: turns } = o.world;
     this.times = new PodTimes(clock, o.making);
+    this.#clock = new MachineClock(clock);
+    this.setClock(o.group.clock);
     this.#runtime = createHollowRuntime(this.#runtimeOptions(o));
-    this.#disk = simDisk({ time: { yieldFor: () => turns }, clock, lasting: true });
+    this.#disk = simDisk({ time: { yieldFor: () => turns }, clock: this.#clock, lasting: true });
     this.#disk.isMountPoint = (path) => this.#mounts.table.some((m) => m.path === path);
     for (const dir of DIRS) this.#disk.makeDir(dir);
     this.#disk.put('/etc/hosts', '127.0.0.1 localhost\n');
+    const machine = { node: o.name, disk: this.#disk, mounts: this.#mounts, clock };
+    this.#drivers = driversOf({ ...machine, storage: o.storage ?? [], devices: o.group.devices });
     const { serving } = o.world;
     if (serving !== null) {
       this.#disk.put(PKI.cert, serving.cert);
@@ -127,14 +142,14 @@ export class Member {
     this.#config = configOf(o);
   }
 
-  #runtimeOptions({ world: { clock, stream }, rng, group, behaviour }: MemberOptions): HollowOptions {
+  #runtimeOptions({ world: { stream }, rng, group, behaviour }: MemberOptions): HollowOptions {
     const next = (): number => rng.next();
     const rules = new PodRules(behaviour.rules, next);
     const podOf = (uid: string): Pod | undefined =>
       this.#node?.tree.registry.read(podsView)?.value.records.get(uid)?.pod ?? this.#found.get(uid);
     const handlers = group.runtimeHandlers.map((name) => ({ name }));
     return {
-      ...{ clock, rng, latencyMs: (method) => drawn(delayOf(group, method), next), image: behaviour.image },
+      ...{ clock: this.#clock, rng, latencyMs: (method) => drawn(delayOf(group, method), next), image: behaviour.image },
       log: (path, line) => this.#log(path, line),
       exec: (container, cmd) => bytesOf(answerTo(container, cmd)),
       script: (container) => rules.lifeOf(container, podOf(container.pod.uid)),
@@ -142,6 +157,12 @@ export class Member {
       ...(handlers.length === 0 ? {} : { features: { runtimeHandlers: [{ name: '' }, ...handlers] } }),
       ...(stream === undefined ? {} : { stream }),
     };
+  }
+
+  /** Null: as its group says. The same draw for the same node. */
+  setClock(clock: ClockSpec | null): void {
+    const { fleet, group } = this.#o;
+    this.#clock.aheadMs = aheadMsOf(clock ?? group.clock, simRng(`clock ${fleet} ${this.name}`).next);
   }
 
   /** Its machine is switched on. */
@@ -203,6 +224,8 @@ export class Member {
     if (ports.kube !== undefined && Object.keys(group.extended).length > 0) {
       this.#followed.push(advertise(registry, { name, extended: group.extended, kube: ports.kube, clock: world.clock, log: world.log }));
     }
+    if (ports.kube !== undefined && group.devices.length > 0)
+      this.#followed.push(publish(registry, { name, devices: group.devices, kube: ports.kube, clock: world.clock, log: world.log }));
     await node.start();
   }
 
@@ -223,6 +246,7 @@ export class Member {
   /** The machine loses its power when its daemon has ended: its containers are gone. */
   losePower(): void {
     this.#powered += 1;
+    this.#drivers?.powerLoss();
     for (const c of this.#runtime.dump().containers) this.#runtime.exit(c.id, { exitCode: 137 });
   }
 
@@ -288,7 +312,7 @@ export class Member {
 
   #ports(): Ports {
     const { world, group, name, fleet } = this.#o;
-    const { clock } = world;
+    const clock = this.#clock;
     const identity = identityOf(group, { fleet, name });
     const power = { on: true };
     const { fs: disk, watchDir } = this.#disk.mount(power, clock);
@@ -323,6 +347,7 @@ export class Member {
       ...(world.certificates === undefined ? {} : { certificates: world.certificates }),
       // The device manager knows that what an administrator counts is no plugin's.
       ...(Object.keys(group.extended).length === 0 ? {} : { devicePlugins: NO_PLUGINS }),
+      ...(this.#drivers === null ? {} : this.#drivers.connect()),
       log: world.nodeLog(name),
       metrics: countingMetrics(),
     };

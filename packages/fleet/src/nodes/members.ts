@@ -65,7 +65,7 @@ export class Members {
     const { spec, world, rng, turns, front, connect } = this.#o;
     const own = rng.fork(name);
     const member = new Member({
-      ...{ name, labels, providerID, fleet: spec.name, group, isAdopted: adopted !== undefined },
+      ...{ name, labels, providerID, fleet: spec.name, group, storage: spec.storage, isAdopted: adopted !== undefined },
       behaviour: this.#behaviourOf(group, adopted?.shape),
       making: turns,
       rng: { next: () => own.next() },

@@ -34,7 +34,7 @@ function agentPattern(pattern: string): Fits {
 }
 
 /** `*` is any text. Clients choose the text, so it is looked through once, whatever the pattern. */
-function wildcard(pattern: string): Fits {
+export function wildcard(pattern: string): Fits {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();
   if (last === undefined) return (text) => text === first;

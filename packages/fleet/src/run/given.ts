@@ -6,13 +6,15 @@ import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { decodeFleet } from '../file.ts';
 import type { ExpectSpec } from '../spec/expect.ts';
+import type { ClockSpec } from '../spec/hardware/clocks.ts';
+import type { VolumeFault } from '../spec/hardware/storage.ts';
 import { isManifest, objectsOf } from '../spec/objects.ts';
 import type { ApiStep } from '../spec/steps.ts';
 import { asked, isAsked } from './asked.ts';
 import type { Cluster } from './cluster.ts';
 import { Expectation } from './expectation.ts';
 import { type Measured, measured } from './measure.ts';
-import type { ApiFaultOf, FleetExpectation, Manifest } from './words.ts';
+import type { ApiFaultOf, ClockOf, FleetExpectation, Manifest, VolumeFaultOf } from './words.ts';
 
 const WITHIN = '60s';
 /** What is given is read as in a file. */
@@ -50,6 +52,23 @@ export function apiFaultOf(fault: ApiFaultOf): ApiStep {
   const [step] = decoded.value.steps;
   if (step === undefined || !('api' in step)) throw new Error('injectApi: no fault is given');
   return { ...step, name: step.api.fault };
+}
+
+/** @throws Error with the field. */
+export function clockOf(clock: ClockOf): ClockSpec | null {
+  const decoded = decodeFleet(JSON.stringify({ ...FILE, spec: { groups: [{ ...ANY_GROUP, clock }] } }));
+  if (!decoded.ok) throw new Error(told(decoded.errors, { what: 'setClocks', below: 'groups[0].clock' }));
+  return decoded.value.groups[0]?.clock ?? null;
+}
+
+/** @throws Error with the field. */
+export function volumeFaultOf(volumes: VolumeFaultOf): VolumeFault {
+  const steps = [{ at: '0s', do: 'inject', volumes }];
+  const decoded = decodeFleet(JSON.stringify({ ...FILE, spec: { groups: [ANY_GROUP], storage: [{ name: 'a' }], steps } }));
+  if (!decoded.ok) throw new Error(told(decoded.errors, { what: 'injectVolumes', below: 'steps[0].volumes' }));
+  const [step] = decoded.value.steps;
+  if (step?.do !== 'volumes' || step.fault === null) throw new Error('injectVolumes: no fault is given');
+  return step.fault;
 }
 
 function told(errors: readonly { field: string; message: string }[], { what, below }: { what: string; below: string }): string {

@@ -45,6 +45,22 @@ export interface FleetExpectation {
   holds?: 'once' | 'throughout';
 }
 
+/** As under `clock` of a group: how far clocks of nodes are from that of the machine, such as `5m`, or drawn for each node. One of both. */
+export interface ClockOf {
+  ahead?: string | { from: string; to: string };
+  behind?: string | { from: string; to: string };
+}
+
+/** As under `volumes` of a step `inject` of a fleet file, without `for`. */
+export interface VolumeFaultOf {
+  fault: 'attach-fails' | 'attach-hangs';
+  storageClasses?: readonly string[];
+  volumes?: readonly string[];
+  /** NAMESPACE/NAME. */
+  claims?: readonly string[];
+  message?: string;
+}
+
 /** As under `api` of a step `inject` of a fleet file. */
 export interface ApiFaultOf {
   fault: 'stale-reads' | 'watch-lag' | 'watch-close' | 'watch-expired' | 'conflict' | 'throttle' | 'unavailable' | 'slow' | 'lost-answer';

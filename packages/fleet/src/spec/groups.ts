@@ -4,6 +4,8 @@ import type { MapReader } from '@actorlet/faults/src/read/reader.ts';
 import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
 import { type Delay, delayIn } from './delay.ts';
 import { fieldsIn } from './fields.ts';
+import { type ClockSpec, clockIn } from './hardware/clocks.ts';
+import { type DevicesSpec, devicesIn } from './hardware/devices.ts';
 import {
   type Capacity,
   capacityIn,
@@ -30,6 +32,10 @@ export interface GroupSpec extends Capacity {
   /** With `{name}` or `{index}`; '': none. */
   providerID: string;
   machine: MachineSpec;
+  /** Null: as that of the fleet. */
+  clock: ClockSpec | null;
+  /** For dynamic allocation. */
+  devices: readonly DevicesSpec[];
   /** That its nodes report; '': of this program. */
   version: string;
   runtimeHandlers: readonly string[];
@@ -57,6 +63,8 @@ export const DEFAULT_GROUP: Omit<GroupSpec, 'name' | 'count' | 'nodeName'> = {
   unschedulable: false,
   providerID: '',
   machine: {},
+  clock: null,
+  devices: [],
   ...DEFAULT_CAPACITY,
   version: '',
   runtimeHandlers: [],
@@ -102,6 +110,10 @@ export function decodeGroup(group: MapReader): GroupSpec {
   const labels = labelsIn(group);
   const capacity = capacityIn(group);
   const machine = machineIn(group.map('machine'));
+  const ofClock = group.map('clock');
+  const clock = clockIn(ofClock);
+  ofClock?.finish();
+  const devices = devicesIn(group);
   const runtime = group.map('runtime');
   const kinds = Object.keys(DELAYED) as (keyof typeof DELAYED)[];
   const delays = Object.fromEntries(kinds.map((kind) => [kind, delayIn(runtime, kind) ?? NO_DELAY])) as GroupSpec['delays'];
@@ -110,7 +122,7 @@ export function decodeGroup(group: MapReader): GroupSpec {
   runtime?.finish();
   group.finish();
   const checked = taints.flatMap((text) => taintOf(group, text));
-  const one = { name, count, nodeName, nodes, labels, taints: checked, unschedulable, providerID, machine };
+  const one = { name, count, nodeName, nodes, labels, taints: checked, unschedulable, providerID, machine, clock, devices };
   return { ...one, ...capacity, version, runtimeHandlers, delays, bytesPerSecond };
 }
 

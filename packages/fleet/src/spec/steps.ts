@@ -7,8 +7,10 @@ import { isMap } from 'yaml';
 import { type ApiFault, decodeApiFault } from './apiFaults.ts';
 import { checkFiles, fieldsIn, type Unreadable } from './fields.ts';
 import { taintOf } from './groups.ts';
+import { type ClockSpec, clockIn } from './hardware/clocks.ts';
+import { type VolumeFault, volumeFaultIn } from './hardware/storage.ts';
 import { isManifest } from './objects.ts';
-import { INTERRUPTION_TAINT, SELECTION, STEP, type StepName } from './table.ts';
+import { CLOCK_FOR, INTERRUPTION_TAINT, SELECTION, STEP, type StepName, VOLUME_FAULT_FOR } from './table.ts';
 
 /** Nodes that a step is about: of these groups (absent: of all), and of these a share, drawn by the seed. */
 export interface Selection {
@@ -19,7 +21,11 @@ export type NodeStep =
   /** `away`, `back`: daemons end, and start again. */
   | { do: 'restart' | 'stop' | 'start' | 'remove' | 'away' | 'back' | 'evict'; nodes: Selection }
   | { do: 'notice'; nodes: Selection; taint: ConfigTaint; noticeMs: number }
-  | { do: 'inject'; scenario: string; nodes: Selection };
+  /** Null: clocks are as their groups say. */
+  | { do: 'clock'; nodes: Selection; clock: ClockSpec | null }
+  | { do: 'inject'; scenario: string; nodes: Selection }
+  /** `isOfAll`: also of nodes that are not there yet. Null: the fault of that name ends. */
+  | { do: 'volumes'; nodes: Selection; isOfAll: boolean; name: string; fault: VolumeFault | null };
 type AddStep = { do: 'add'; group: string; count: number };
 /** Of the data of the API server. */
 type DataStep = { do: 'backup' | 'restore' };
@@ -33,6 +39,8 @@ export type StepSpec = { atMs: number } & (NodeStep | AddStep | ApiStep | DataSt
 const FIELDS: Readonly<Record<string, readonly StepName[]>> = {
   scenario: ['inject'],
   api: ['inject'],
+  clock: ['inject'],
+  volumes: ['inject'],
   manifests: ['apply', 'delete'],
   objects: ['apply', 'delete'],
   nodes: ['restart', 'stop', 'start', 'remove', 'interrupt', 'flap', 'evict', 'inject'],
@@ -53,6 +61,8 @@ interface StepOptions {
   unreadable: Unreadable;
 }
 
+/** A step injects one of them. */
+const INJECTED = ['api', 'clock', 'scenario', 'volumes'] as const;
 const NOTICE_MS = 120_000;
 const FLAP = { downMs: 60_000, upMs: 60_000, times: 3 } as const;
 
@@ -63,6 +73,8 @@ export function decodeStep(step: MapReader, { groups, ownGroups, unreadable }: S
   const nodes = selectionIn(step, groups);
   const apiMap = step.map('api');
   const api = apiMap === undefined ? undefined : decodeApiFault(apiMap);
+  const clocks = clockStepsIn(step.map('clock'), { atMs, nodes });
+  const volumes = volumeStepsIn(step.map('volumes'), { atMs, nodes, isOfAll: !step.has('nodes') });
   const objects = step.maps('objects').flatMap((map) => objectIn(map));
   step.finish();
   // What was wrong with it was told.
@@ -71,8 +83,12 @@ export function decodeStep(step: MapReader, { groups, ownGroups, unreadable }: S
     if (step.has(field) && !steps.includes(does)) step.wrong(field, `belongs to ${steps.join(', ')}`);
   }
   if (does === 'inject') {
-    if (step.has('api')) return apiStep(step, atMs, api ?? null);
-    if (!step.has('scenario')) step.wrong('scenario', 'is missing; inject needs the file of a fault scenario, or api');
+    const [what, second] = INJECTED.filter((one) => step.has(one));
+    if (what === undefined) step.wrong('scenario', 'is missing; inject needs the file of a fault scenario, clock, volumes, or api');
+    if (second !== undefined) step.wrong(second, `stands beside ${what}: a step injects one of them`);
+    if (what === 'api') return apiStep(step, atMs, api ?? null);
+    if (what === 'clock') return clocks;
+    if (what === 'volumes') return volumes;
     return [{ atMs, nodes, do: does, scenario }];
   }
   if (does === 'backup' || does === 'restore') return [{ atMs, do: does }];
@@ -111,11 +127,30 @@ function flapSteps({ atMs, nodes, downMs, upMs, times }: { atMs: number; nodes: 
   }).flat();
 }
 
+/** At the end of `for` the same nodes are put right. */
+function clockStepsIn(map: MapReader | undefined, { atMs, nodes }: { atMs: number; nodes: Selection }): StepSpec[] {
+  if (map === undefined) return [];
+  const clock = clockIn(map);
+  const forMs = map.read('for', CLOCK_FOR);
+  map.finish();
+  if (clock === null) return [];
+  const set: StepSpec = { atMs, nodes, do: 'clock', clock };
+  return forMs === undefined ? [set] : [set, { atMs: atMs + forMs, nodes, do: 'clock', clock: null }];
+}
+
+function volumeStepsIn(map: MapReader | undefined, o: { atMs: number; nodes: Selection; isOfAll: boolean }): StepSpec[] {
+  if (map === undefined) return [];
+  const fault = volumeFaultIn(map);
+  const forMs = map.read('for', VOLUME_FAULT_FOR);
+  map.finish();
+  if (fault === null) return [];
+  const begins: StepSpec = { ...o, do: 'volumes', name: `${fault.fault}@${o.atMs / 1_000}s`, fault };
+  return forMs === undefined ? [begins] : [begins, { ...begins, atMs: o.atMs + forMs, fault: null }];
+}
+
 /** What is to be old is noted before. */
 function apiStep(step: MapReader, atMs: number, api: ApiFault | null): StepSpec[] {
-  for (const field of ['scenario', 'nodes']) {
-    if (step.has(field)) step.wrong(field, 'stands beside api: a fault is one of nodes or one of clients');
-  }
+  if (step.has('nodes')) step.wrong('nodes', 'stands beside api: a fault is one of nodes or one of clients');
   if (api === null) return [];
   return [{ atMs: beginMs(atMs, api), do: 'inject', name: `${api.fault}@${atMs / 1_000}s`, api }];
 }

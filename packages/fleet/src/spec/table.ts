@@ -27,6 +27,14 @@ export const ADOPT_MAX = 100;
 const PODS_MAX = 10_000;
 const CPUS_MAX = 1_024;
 const DAY_MS = 86_400_000;
+const VOLUMES_MAX = 1_000;
+export const STORAGE_MAX = 20;
+/** Entries of a group: as many drivers. */
+export const DRIVERS_MAX = 32;
+export const STEPS_MAX = 10_000;
+export const EXPECT_MAX = 1_000;
+/** Of a ResourceSlice, as the API server has it. */
+const DEVICES_MAX = 128;
 const COUNT_MAX = NODES_MAX * PODS_MAX;
 
 const TEXTS = oneOrMore(string);
@@ -89,6 +97,19 @@ export const ALLOCATABLE = {
   'ephemeral-storage': about('Default: as the capacity.', named('storageBytes', bytes)),
 } as const;
 
+/** Devices for dynamic resource allocation. */
+export const DEVICES = {
+  driver: about('Of the devices, and unique in its group. A DeviceClass selects them by it.', required(string)),
+  count: about('So many on each node. Default 1.', filled(integer(1, DEVICES_MAX), 1)),
+} as const;
+
+/** Where the clock of a node stands. One of both. */
+export const CLOCK = {
+  ahead: 'So far ahead of the clock of the fleet, drawn for each node.',
+  behind: 'So far behind it.',
+} as const;
+export const CLOCK_FOR = about('Of inject: how long. Then the clocks are as before. Default: to the end.', named('forMs', time()));
+
 /** What the runtime of a group takes time for. */
 export const DELAYED = {
   sandbox: 'To make the sandbox of a pod.',
@@ -119,6 +140,32 @@ export const RULE_LIFE = {
 export const STAGES = about('Files of KWOK Stages, relative to this file.', TEXTS);
 export const EXIT = about('Its exit code when it ends by itself. Default 0.', integer(0, 255));
 export const RULE_DELAYS = { start: 'To start.', run: 'Until it ends by itself.', stop: 'From the signal to stop until its end.' } as const;
+
+/** A CSI driver that the fleet plays, with a StorageClass. */
+export const STORAGE = {
+  name: about('Of its StorageClass. Unique in its file.', required(string)),
+  driver: about('Name of the driver. Default: NAME.csi.actorlet.dev.', string),
+  binding: about(
+    'When volumes are made: volumeBindingMode of the StorageClass. Default Immediate.',
+    filled(words('Immediate', 'WaitForFirstConsumer'), 'Immediate'),
+  ),
+  volumesMax: about('Volumes of it that a node takes. Default 0: no limit.', filled(integer(0, VOLUMES_MAX), 0)),
+} as const;
+export const STORAGE_DELAYS = {
+  provision: 'To make a volume for a claim. Default 0s.',
+  attach: 'To attach a volume to a node. Default 0s.',
+} as const;
+export const VOLUME_FAULT = {
+  fault: about(
+    'attach-fails: each try to attach ends with an error. attach-hangs: it does not end.',
+    required(words('attach-fails', 'attach-hangs')),
+  ),
+  storageClasses: about('Volumes of these StorageClasses; `*` is any text.', TEXTS),
+  volumes: about('PersistentVolumes of these names; `*` is any text.', TEXTS),
+  claims: about('Volumes of these claims, as NAMESPACE/NAME; `*` is any text.', TEXTS),
+  message: about('Of attach-fails: what the driver says.', string),
+} as const;
+export const VOLUME_FAULT_FOR = about('How long. Default: to the end.', named('forMs', time()));
 
 /** Nodes that an autoscaler makes. */
 export const ADOPT = {
@@ -155,7 +202,8 @@ const STEPS = {
   remove: 'Machines of these nodes end, and their nodes are deleted.',
   interrupt: 'As a spot interruption: these nodes get a taint and the condition Interruption, and are removed after `notice`.',
   flap: 'The daemons of these nodes end and start again, several times. Their pods run on.',
-  inject: 'A fault scenario is injected into these nodes; or, with `api`, a fault that clients of the API server meet.',
+  inject:
+    'A fault scenario is injected into these nodes; with `clock`, their clocks are set; with `volumes`, volumes are not attached to them; with `api`, it is a fault that clients of the API server meet.',
   apply: 'Objects are created, or changed to what the manifest says.',
   delete: 'Objects of the manifest are deleted.',
   evict: 'The pods of these nodes are evicted, as kubectl drain does. Disruption budgets are kept.',

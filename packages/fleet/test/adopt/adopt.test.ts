@@ -56,12 +56,16 @@ describe('nodes that an autoscaler makes', { timeout: 60_000 }, () => {
       const odd = {
         type: 'odd',
         labels: { 'kubernetes.io/arch': 'arm64' },
-        status: { capacity, allocatable: { ...capacity, cpu: '2500m' } },
+        status: {
+          ...{ capacity, allocatable: { ...capacity, cpu: '2500m' } },
+          nodeInfo: { kernelVersion: '6.1.0-cloud', osImage: 'Cloud Linux 9', architecture: 'amd64', operatingSystem: 'linux' },
+        },
       };
       await fleet.apply(node('d', odd));
       // The kubelet forgets what others counted, and then it is counted anew.
       const ofD = async () => statusOf(await ready(fleet, 'd'));
-      await expect.poll(ofD).toMatchObject({ capacity, allocatable: { cpu: '2500m' }, nodeInfo: { architecture: 'arm64' } });
+      const nodeInfo = { architecture: 'arm64', kernelVersion: '6.1.0-cloud', osImage: 'Cloud Linux 9' };
+      await expect.poll(ofD).toMatchObject({ capacity, allocatable: { cpu: '2500m' }, nodeInfo });
       await fleet.expect({ objects: { kind: 'Node', name: 'b' }, condition: 'Ready', atMost: 0 });
       // Nobody else's.
       await fleet.apply({ ...node('e'), spec: { providerID: 'aws:///e' } });
@@ -106,10 +110,10 @@ describe('nodes that an autoscaler makes', { timeout: 60_000 }, () => {
       machineId: () => '',
     } as unknown as AdoptionOptions);
     const { signal } = new AbortController();
-    expect(await adoption.list(signal)).toEqual({ failure: null });
+    expect(await adoption.nodes.list(signal)).toEqual({ failure: null });
     const before = drawn;
     // Each of its events comes by again.
-    expect(await adoption.list(signal)).toEqual({ failure: null });
+    expect(await adoption.nodes.list(signal)).toEqual({ failure: null });
     expect([sent, drawn - before, said]).toEqual([NODES_MAX, 0, [`${NODES_MAX} nodes are adopted: others are not`]]);
     members = NODES_MAX;
     await expect(adoption.come({ name: 'n0' } as Parameters<Adoption['come']>[0], signal)).rejects.toThrow('it waits until one goes');
