@@ -178,7 +178,7 @@ export const RULES = [
     folder: '`fleet`',
     in: /^fleet\//,
     may: ['machines/', 'deaths/', 'faults/', 'shown/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/', 'fleet/'],
-    packages: [...PURE, '@marcbachmann/cel-js'],
+    packages: [...PURE, '@marcbachmann/cel-js', 're2js'],
   },
   // Starts daemons as processes; of the node's own code it shares only what reads manifests.
   {

@@ -29,6 +29,8 @@ describe('a condition in CEL', () => {
     ['object.spec.replicas * 2 == 6 && object.status.share < 1', true],
     ['object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")', true],
     ['!has(object.metadata) && object.?spec.?nope.orValue(7) == 7', true],
+    ['object.status.conditions.exists(c, c.type.matches("^R.*y$"))', true],
+    ['object.status.conditions.all(c, c.type.matches("^r"))', false],
     ['object.nope.deeper == 1', false],
     ['object.spec', false],
   ])('%s: %s', (text, fits) => {
@@ -38,11 +40,23 @@ describe('a condition in CEL', () => {
   it.each([
     ['object.spec.replicas ==', /where is no condition in CEL: Unexpected token/],
     ['objekt.spec.replicas == 1', /where is no condition in CEL: Unknown variable: objekt/],
+    ['object.name.matches("(?=a)b")', /where is no condition in CEL: error parsing regexp: invalid or unsupported Perl syntax/],
+    ['object.all(o, o.matches("(a)\\\\1"))', /where is no condition in CEL: error parsing regexp: invalid escape sequence/],
+    ['1.matches("a")', /where is no condition in CEL: .*matches/],
     ['1 + 1', /where is no condition in CEL: gives int, and must be true or false/],
   ])('that is wrong is told with its field: %s', (text, message) => {
     const read = fileOf(`expect: [{ objects: { kind: Pod }, where: '${text}', atLeast: 1, within: 5s }]`);
     expect(read.ok ? '' : read.errors.map((e) => `${e.field.replace(/.*\./, '')} ${e.message}`).join('\n')).toMatch(message);
   });
+});
+
+it('a pattern of matches takes no longer than the text is long', () => {
+  const fits = where('object.texts.exists(t, t.matches("^(a+)+$")) || object.texts.exists(t, t.matches(object.pattern))');
+  const fromMs = performance.now();
+  expect(fits({ texts: [`${'a'.repeat(5_000)}b`], pattern: '(a|aa)+$' })).toBe(false);
+  expect(fits({ texts: ['aaa'], pattern: 'x'.repeat(2_000) })).toBe(true);
+  // JavaScript's own expressions would not end.
+  expect(performance.now() - fromMs).toBeLessThan(20_000);
 });
 
 it('an expectation after the faults is looked at from the end of the last one on', () => {
