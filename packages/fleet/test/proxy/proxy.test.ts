@@ -1,5 +1,5 @@
 /** The proxy in front of the API server of this process: what its clients meet, by HTTP/1.1 and by HTTP/2. */
-import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectHttp2, constants } from 'node:http2';
 import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
@@ -134,12 +134,39 @@ function watch(path: string, agent = 'website/v1') {
   return { lines, ended, status: () => status, close: () => void req.destroy() };
 }
 
+/** Asks to delete it. Gives the end of a client that waits no longer. */
+function deleting(path: string, protocol: string): () => void {
+  const { server, ca } = access();
+  const headers = headersOf({});
+  if (protocol === 'HTTP/1.1') {
+    const req = request(`${server}${path}`, { method: 'DELETE', headers, ca, agent: false }).once('error', () => {});
+    req.end();
+    return () => void req.destroy();
+  }
+  const session = connectHttp2(server, { ca });
+  const req = session.request({ ':method': 'DELETE', ':path': path, ...headers }).once('error', () => {});
+  req.once('close', () => session.close());
+  return () => req.close(constants.NGHTTP2_CANCEL);
+}
+
 const waitFor = (condition: () => boolean) => vi.waitFor(() => expect(condition()).toBe(true), { timeout: 20_000, interval: 10 });
 
 for (const [protocol, ask] of [
   ['HTTP/1.1', http1],
   ['HTTP/2', http2],
 ] as const) {
+  it(`does nothing for a client that gave up while its request was held back, by ${protocol}`, async () => {
+    const [left, other] = ['left', 'other'].map((of) => `${of}-${protocol.at(-1)}`) as [string, string];
+    for (const name of [left, other]) await ask('POST', CONFIG_MAPS, { body: configMap(name, 'x') });
+    const fault = await inject('slow', { delayMs: 300, select: { verbs: ['delete'], userAgents: ['website'] } });
+    const giveUp = deleting(`${CONFIG_MAPS}/${left}`, protocol);
+    await waitFor(() => proxy.trouble.hitsOf(fault) === 1);
+    giveUp();
+    // It is held back later, and for as long.
+    expect((await ask('DELETE', `${CONFIG_MAPS}/${other}`)).status).toBe(200);
+    expect((await ask('GET', `${CONFIG_MAPS}/${left}`)).status).toBe(200);
+  });
+
   it(`passes requests, bodies and answers on by ${protocol}`, async () => {
     const name = `passed-${protocol.length}`;
     expect((await ask('POST', CONFIG_MAPS, { body: configMap(name, 'one') })).status).toBe(201);

@@ -71,7 +71,7 @@ export function head(res: Res, from: IncomingMessage): void {
 export function refuse(req: Req, res: Res, refusal: Refusal): void {
   // What it still sends is read, else some clients never look for the answer.
   req.resume();
-  if (res.headersSent || res.destroyed) return;
+  if (res.headersSent || isGone(res)) return;
   const body = statusOf(refusal);
   const { retryAfter } = refusal;
   sendHead(res, refusal.code, {
@@ -80,6 +80,12 @@ export function refuse(req: Req, res: Res, refusal: Refusal): void {
     ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
   });
   res.end(body);
+}
+
+/** The client waits for no answer any more. */
+export function isGone(res: Res): boolean {
+  // An answer of HTTP/2 does not know it, and its stream does.
+  return 'stream' in res ? res.stream?.destroyed !== false : res.destroyed;
 }
 
 /** As when the connection broke. */
@@ -97,7 +103,8 @@ export function answerOf(req: Req, res: Res, up: ClientRequest): Promise<Incomin
     up.on('error', reject);
     // The client is gone: nobody waits for the rest.
     res.once('close', () => up.destroy());
-    if (hasBody(req)) req.pipe(up);
+    if (isGone(res)) up.destroy(new Error('the client has gone'));
+    else if (hasBody(req)) req.pipe(up);
     else up.end();
   });
 }

@@ -9,7 +9,7 @@ import type { Program } from '../../plane/programs.ts';
 import type { ApiCalls } from '../../proxy/calls.ts';
 import { type ApiRequest, apiRequest, quotedObject } from '../../proxy/request.ts';
 import type { ApiTrouble, Refusal, Verdict } from '../../proxy/trouble.ts';
-import { answerOf, ask, away, bodyOf, cut, head, type Req, type Res, refuse, sendHead, staleUrl, type Way } from './exchange.ts';
+import { answerOf, ask, away, bodyOf, cut, head, isGone, type Req, type Res, refuse, sendHead, staleUrl, type Way } from './exchange.ts';
 import { firstOf } from './objects.ts';
 import { upgrade } from './upgrade.ts';
 import type { Upstream } from './upstream.ts';
@@ -126,7 +126,7 @@ export class ApiProxy implements Program {
     calls.count(request);
     const verdict = trouble.judge(request);
     if (verdict.delayMs !== undefined) await this.#later(res, verdict.delayMs);
-    if (res.destroyed) return;
+    if (isGone(res)) return;
     if (verdict.refusal !== undefined) return refuse(req, res, verdict.refusal);
     const way = { upstream, agent };
     if (verdict.staleVersion !== undefined) return this.#stale({ req, res, request, way }, verdict.staleVersion);
