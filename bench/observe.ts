@@ -44,7 +44,8 @@ async function startObserver(): Promise<Observer> {
   observers += 1;
   const started = new Observer(cluster.daemon.dir, { name: `observe-${observers}` });
   observer = started;
-  await started.start([`--kubelet-pid=${kubelet.pid}`]);
+  // As it runs on a node.
+  await started.start([`--kubelet-pid=${kubelet.pid}`, '--nice=19']);
   return started;
 }
 async function endObserver(): Promise<void> {

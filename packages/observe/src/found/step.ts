@@ -168,7 +168,8 @@ export const findTheKubelet: Step = {
       ctx.io.stdout.write(args.json ? jsonOf(found) : `${linesOf(found).join('\n')}\n`);
       return { exit: EXIT.ok };
     }
-    setNice(args.nice);
+    const why = setNice(args.nice);
+    if (why !== null) ctx.remarks.push({ level: 'warn', text: `the priority of this process stays as it is: ${why}` });
     foundIn.set(ctx, found);
     ctx.state.parsed = { given: new Map([...found.given, ...args.own.given]), errors: [], notices: [] };
     ctx.state.loaded = { ...(await withOwnFolder(found, args)), errors: [], warnings: [] };

@@ -166,7 +166,10 @@ export class KubeBorder {
       if (!this.#shows(wish, missing)) return undefined;
       return missing.length === 0 ? 'came' : 'known';
     };
-    const end = await this.#seen.until(look, { ...opts, timeoutMs: Math.min(opts.timeoutMs ?? NODE_WAIT_MS, NODE_WAIT_MS) });
+    const end = await this.#seen.until({ kind: 'nodes' }, look, {
+      ...opts,
+      timeoutMs: Math.min(opts.timeoutMs ?? NODE_WAIT_MS, NODE_WAIT_MS),
+    });
     if (end.kind === 'late') expectation.unanswered();
     else if (end.kind === 'shown' && end.value === 'came') expectation.came();
     else expectation.withdrawn();
@@ -237,7 +240,8 @@ export class KubeBorder {
   }
 
   #until(wanted: Wanted, look: () => KubeResult | undefined, opts: KubeCallOptions): Promise<KubeResult> {
-    return this.#settled(wanted, opts, () => this.#seen.until(look, opts));
+    const of = wanted.kind === 'Lease' ? ({ kind: 'leases' } as const) : ({ kind: 'pods', pod: wanted.pod } as const);
+    return this.#settled(wanted, opts, () => this.#seen.until(of, look, opts));
   }
 
   async #settled(wanted: Wanted, opts: KubeCallOptions, wait: () => Promise<WaitEnd<KubeResult>>) {

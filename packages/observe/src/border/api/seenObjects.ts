@@ -19,7 +19,8 @@ export type SeenKind = 'pods' | 'nodes' | 'leases';
 export class SeenObjects {
   readonly #clock: Clock;
   readonly #objects: Record<SeenKind, Map<string, KubeObject>> = { pods: new Map(), nodes: new Map(), leases: new Map() };
-  readonly #waiters = new Set<() => void>();
+  /** By the object that they wait for: each event concerns one. */
+  readonly #waiters = new Map<string, Set<() => void>>();
   readonly #ends: (uid: string, o: { gone: boolean }) => void;
   /** UIDs of pods; true: it had ended when it was seen first. */
   #first = new Map<string, boolean>();
@@ -54,7 +55,7 @@ export class SeenObjects {
     const { metadata } = result.body;
     if (kind === 'pods' && query?.continue === undefined && !(isRecord(metadata) && metadata.continue)) this.#forget(result.body.items);
     for (const item of result.body.items as readonly unknown[]) if (isKubeObject(item)) this.#put(kind, item, false);
-    this.#wake();
+    this.#wakeAll();
   }
 
   async *hearing(path: string, lines: AsyncIterable<string>): AsyncGenerator<string> {
@@ -65,12 +66,19 @@ export class SeenObjects {
     }
   }
 
-  /** Until the objects show it. */
-  until<T>(look: () => T | undefined, o: { timeoutMs: number | null; signal: AbortSignal }): Promise<WaitEnd<T>> {
+  /** Until the objects show it. `pod`: `namespace/name`, of pods. */
+  until<T>(
+    { kind, pod }: { kind: SeenKind; pod?: string },
+    look: () => T | undefined,
+    o: { timeoutMs: number | null; signal: AbortSignal },
+  ): Promise<WaitEnd<T>> {
+    const key = waitKey(kind, pod);
     return new Promise((resolve) => {
       let timer: unknown;
       const end = (result: WaitEnd<T>): void => {
-        this.#waiters.delete(again);
+        const waiters = this.#waiters.get(key);
+        waiters?.delete(again);
+        if (waiters?.size === 0) this.#waiters.delete(key);
         if (timer !== undefined) this.#clock.clearTimeout(timer);
         o.signal.removeEventListener('abort', givenUp);
         resolve(result);
@@ -85,7 +93,8 @@ export class SeenObjects {
       if (o.signal.aborted) return resolve({ kind: 'given up' });
       o.signal.addEventListener('abort', givenUp, { once: true });
       if (o.timeoutMs !== null) timer = this.#clock.setTimeout(() => end({ kind: 'late' }), o.timeoutMs);
-      this.#waiters.add(again);
+      const waiters = this.#waiters.get(key) ?? new Set();
+      this.#waiters.set(key, waiters.add(again));
     });
   }
 
@@ -104,7 +113,7 @@ export class SeenObjects {
       if (kind === 'pods') this.#ends(uid, { gone: true });
       this.#first.delete(uid);
     } else this.#put(kind, event.object, false);
-    this.#wake();
+    this.#wake(kind, event.object);
   }
 
   #put(kind: SeenKind, object: KubeObject, wake = true): void {
@@ -113,7 +122,7 @@ export class SeenObjects {
     if (kind === 'pods' && deletionTimestamp !== undefined) this.#ends(uid, { gone: false });
     if (kind === 'pods' && !this.#first.has(uid))
       this.#first.set(uid, isRecord(object.status) && isTerminal(object.status.phase as PodPhase | undefined));
-    if (wake) this.#wake();
+    if (wake) this.#wake(kind, object);
   }
 
   /** All but these. */
@@ -122,13 +131,21 @@ export class SeenObjects {
     this.#first = new Map([...this.#first].filter(([uid]) => uids.has(uid)));
   }
 
-  #wake(): void {
-    for (const look of [...this.#waiters]) look();
+  #wake(kind: SeenKind, object: KubeObject): void {
+    for (const look of [...(this.#waiters.get(waitKey(kind, keyOf(object))) ?? [])]) look();
+  }
+
+  #wakeAll(): void {
+    for (const waiters of [...this.#waiters.values()]) for (const look of [...waiters]) look();
   }
 }
 
 function kindOf(path: string): SeenKind | undefined {
   return LEASES.test(path) ? 'leases' : LISTS.get(path);
+}
+/** There is one node, and one lease. */
+function waitKey(kind: SeenKind, pod = ''): string {
+  return kind === 'pods' ? `pods ${pod}` : kind;
 }
 function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace ?? ''}/${metadata.name}`;

@@ -5,9 +5,11 @@ import type { Clock, Cri } from '@actorlet/kubelet/ports/ports.ts';
 import type { WaitEnd } from '../waiting.ts';
 
 /** Hints come in bursts. */
-const AFTER_HINT_MS = 50;
+const AFTER_HINT_MS = 100;
 /** Without hints, and for what no hint tells. */
 const EVERY_MS = 1_000;
+/** Of the time of this program and the runtime, listings take so small a part: a runtime that is at work for the kubelet is asked seldom. */
+const LISTING_SHARE = 1 / 20;
 const LIST_TIMEOUT_MS = 10_000;
 
 type Answer = { [M in CriMethod]: { method: M; req: CriRequest<M>; res: CriResponse<M> } }[CriMethod];
@@ -31,6 +33,8 @@ export class RuntimeListings {
   #timer: unknown;
   #dueMs = Number.POSITIVE_INFINITY;
   #asking = false;
+  /** Monotonic ms before which the runtime is not asked again. */
+  #restUntilMs = 0;
   #again = false;
 
   constructor(cri: Cri, clock: Clock) {
@@ -111,7 +115,8 @@ export class RuntimeListings {
   }
 
   #soon(ms: number): void {
-    const dueMs = this.#clock.monoMs() + ms;
+    const nowMs = this.#clock.monoMs();
+    const dueMs = Math.max(nowMs + ms, this.#restUntilMs);
     if (this.#asking) {
       this.#again = true;
       return;
@@ -124,13 +129,14 @@ export class RuntimeListings {
     this.#timer = this.#clock.setTimeout(() => {
       this.#timer = undefined;
       void this.#ask();
-    }, ms);
+    }, dueMs - nowMs);
   }
 
   async #ask(): Promise<void> {
     if (this.#waiters.size === 0) return;
     this.#asking = true;
     this.#again = false;
+    const beganMs = this.#clock.monoMs();
     try {
       const opts = { timeoutMs: LIST_TIMEOUT_MS, signal: new AbortController().signal };
       const [sandboxes, containers] = await Promise.all([
@@ -144,6 +150,8 @@ export class RuntimeListings {
       // A runtime that is away shows nothing; whoever waits has a deadline, and the link says that it is away.
     }
     this.#asking = false;
+    const nowMs = this.#clock.monoMs();
+    this.#restUntilMs = nowMs + Math.min((nowMs - beganMs) / LISTING_SHARE, EVERY_MS);
     if (this.#waiters.size > 0) this.#soon(this.#again ? AFTER_HINT_MS : EVERY_MS);
   }
 
