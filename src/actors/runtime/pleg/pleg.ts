@@ -27,6 +27,12 @@ export interface PlegOptions {
   runtimeRequestTimeoutMs?: number;
 }
 
+/** A listing is about to begin: every hint of a burst wants one, and a step of the machine for each costs more than the rest of it. */
+function isListingSoon(snapshot: unknown): boolean {
+  const { relist } = (snapshot as { value: { relist?: unknown } }).value;
+  return relist === 'soon' || relist === 'now';
+}
+
 async function list(ctx: ActorCtx<PlegEvent>, cri: CriClient, ledger: LifecycleLedger, signal: AbortSignal): Promise<Listing> {
   const { clock } = ctx.ports;
   const beganMonoMs = clock.monoMs();
@@ -128,7 +134,7 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
         everyPodDirty: () => ledger.everyPodDirty('the runtime may have changed unseen'),
         hint: ({ self }, { hint }) => {
           const verdict = ledger.hint(hint);
-          if (verdict === 'relist-soon') self.send({ type: 'relist.want', when: 'soon' });
+          if (verdict === 'relist-soon' && !isListingSoon(self.getSnapshot())) self.send({ type: 'relist.want', when: 'soon' });
           if (verdict === 'lookup') void lookUp(hint, (event) => self.send(event));
         },
         opened: (_, { via }) => ledger.streamOpened(via),

@@ -272,6 +272,7 @@ export const syncing = workerSetup.createStateConfig({
           { guard: 'actKnown', target: 'inspecting', actions: ['noteActed'] },
           { target: 'inspecting', actions: ['markDirty'] },
         ],
+        'container.unseen': { target: 'inspecting', actions: ['markDirty'] },
         'resize.acted': { target: 'inspecting' },
         'resize.trouble': { actions: ['noteResizeTrouble', 'decide', { type: 'publish', params: { finished: false } }] },
         'container.report': [

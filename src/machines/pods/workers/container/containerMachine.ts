@@ -3,7 +3,7 @@
  * starting, running, exited. It never looks at the runtime; the worker feeds it what was observed and asks it to
  * start. Every state names its reason. Side effects (pull, create, start) are provided by `actors/pods/workers`.
  */
-import { assign } from 'xstate';
+import { assign, cancel, raise } from 'xstate';
 import { containerGraceSeconds } from '../../../pod/runtime/killOrder.ts';
 import { messageOf } from '../../../text/errors.ts';
 import { projecting } from '../../../xstate/projection.ts';
@@ -338,12 +338,15 @@ export const containerMachine = containerSetup.createMachine({
     },
     observing: {
       meta: { reason: 'Observing', message: 'acted; waiting for an inspection that began after the act' },
-      after: {
-        [OBSERVE_AGAIN_MS]: { target: 'observing', reenter: true, actions: [{ type: 'acted', params: { why: 'not seen since the act' } }] },
-      },
+      exit: [cancel('lookAgain')],
       on: {
+        'look.again': { actions: ['unseen'] },
         'container.observed': [
-          { guard: 'stale' },
+          // The worker looks after each act. It is reminded only where that look shows nothing: in a burst, looks take long.
+          {
+            guard: 'stale',
+            actions: [cancel('lookAgain'), raise({ type: 'look.again' }, { id: 'lookAgain', delay: OBSERVE_AGAIN_MS })],
+          },
           { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },
           { guard: 'observedRunning', target: 'running', actions: ['observe', 'hookOver'] },
           // The instance that a failed start left counts as a crash: the first is followed by a start at once.

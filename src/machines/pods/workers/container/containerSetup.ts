@@ -65,6 +65,8 @@ type ContainerEvent =
   | { type: 'container.sandboxGone' }
   /** To itself: the worker is to hear that a hook is ahead, or no more. */
   | { type: 'hook.told' }
+  /** To itself: the inspection after its act has not shown it. */
+  | { type: 'look.again' }
   | PreStopEnded;
 
 /** Reason of a start for which something that the container's definition names is not there. */
@@ -148,6 +150,7 @@ export const containerSetup = effects.extend({
         known,
       }),
     ),
+    unseen: sendParent(({ context: { name } }): ContainerReport => ({ type: 'container.unseen', name })),
     takeJob: assign(({ context, event }) => {
       assertEvent(event, 'container.start');
       return { job: context.clearedCount === null ? event.job : { ...event.job, clearedCount: context.clearedCount } };

@@ -73,7 +73,9 @@ export type ContainerReport =
    * Something was done to the runtime, or a wait is over: inspect and decide again. `known`: an act of this worker had its
    * effect, so a partial inspection is enough.
    */
-  | { type: 'container.acted'; name: string; why: string; known: boolean };
+  | { type: 'container.acted'; name: string; why: string; known: boolean }
+  /** The inspection after an act began too early to show it. A worker that looks again anyway needs no word of it. */
+  | { type: 'container.unseen'; name: string };
 
 export interface CreateRequest {
   job: StartJob;
