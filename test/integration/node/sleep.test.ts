@@ -1,5 +1,7 @@
 /** Workers of settled pods sleep: what they kept holds, what is due wakes them, and nobody beside notices. */
 import { describe, expect, it } from 'vitest';
+import { eventsView } from '../../../src/machines/foundation/messages.ts';
+import { workersAddr } from '../../../src/machines/pods/workers/messages.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const up = (h: VirtualNode, name: string) => h.phase(name) === 'Running' && h.running(name).length === 1;
@@ -32,6 +34,30 @@ describe('a settled pod', () => {
     }
     expect(waits).toEqual([0, 10, 20, 40]);
     expect(h.actor(h.workerPath('web'))?.restarts).toBe(0);
+  });
+
+  it.each([false, true])('sleeps while a container backs off, and says nothing anew if something wakes it (%s)', async (woken) => {
+    await using h = await virtualNode({ manifests: { web: pod('web') } });
+    const said = () => JSON.stringify((h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === 'BackOff'));
+    const incarnation = () => h.actor(h.workerPath('web'))?.incarnation;
+    await h.until('it runs', () => up(h, 'web'));
+    for (let i = 0; i < 4; i++) {
+      exit(h, 'web');
+      if (i < 3) await h.until('it runs again', () => up(h, 'web'), 120_000);
+    }
+    await h.until('it backs off', () => h.containerState('web', 'main') === 'backingOff');
+    const next = h.record('web')?.worker?.containers[0]?.nextStartAtMs ?? 0;
+    await asleep(h, 'web');
+    const [before, asSaid] = [incarnation(), said()];
+    expect(asSaid).toContain('BackOff');
+    if (woken) {
+      h.tree.registry.send(workersAddr, { type: 'pod.dirty', uid: h.uid('web'), why: 'the test asks', causes: [] });
+      await h.until('it woke and sleeps again', () => incarnation() === (before ?? 0) + 1 && lifecycle(h, 'web') === 'asleep', 20_000);
+    }
+    expect([said(), h.record('web')?.worker?.containers[0]?.nextStartAtMs]).toEqual([asSaid, next]);
+    await h.until('it runs again', () => up(h, 'web'), 120_000);
+    const lateMs = h.time.clock.wallMs() - next;
+    expect([lateMs >= 0, lateMs < 1_000, h.violations]).toEqual([true, true, []]);
   });
 
   it('wakes for its active deadline', async () => {

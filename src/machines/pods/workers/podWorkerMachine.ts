@@ -9,6 +9,7 @@ import { replacedAsAsked } from '../../pod/restart/asked.ts';
 import { names, podName, projecting, some } from '../../xstate/projection.ts';
 import { facts, type WokenWorker, type WorkerContext, type WorkerInput } from './context.ts';
 import { ACTS_IN_ROW_MAX, orFail, REPLACED_MAX, RUNTIME_RETRY_MS, STOP_RETRY_MS } from './regions/act.ts';
+import { lookDueOf } from './regions/asleep.ts';
 import { ENDING, NOT_SEEN_YET, refusing, restartsBefore } from './regions/restart.ts';
 import { workerSetup } from './setup.ts';
 import { syncing } from './syncing.ts';
@@ -40,9 +41,10 @@ function freshContext(input: WorkerInput): WorkerContext {
 }
 
 /** Of one that slept. Its containers' children are made again. */
-function wokenContext({ kept: { context, containers }, dueAtMonoMs }: WokenWorker): WorkerContext {
-  const { look } = context;
-  return { ...context, kept: containers, look: { ...look, ...(dueAtMonoMs === null ? {} : { dueAtMonoMs }) } };
+function wokenContext({ kept, dueAtMonoMs: due }: WokenWorker): WorkerContext {
+  const { context, containers } = kept;
+  const dueAtMonoMs = lookDueOf(kept, due);
+  return { ...context, kept: containers, look: { ...context.look, ...(dueAtMonoMs === null ? {} : { dueAtMonoMs }) } };
 }
 
 export const podWorkerMachine = workerSetup.createMachine({

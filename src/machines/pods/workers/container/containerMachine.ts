@@ -37,6 +37,8 @@ export const containerMachine = containerSetup.createMachine({
     hookAhead: false,
     failure: null,
     waitMs: 0,
+    waitsUntilMonoMs: 0,
+    slept: kept?.waits ?? null,
     nextStartAtMs: null,
     backoff: kept?.backoff,
     backoffBefore: kept?.backoffBefore,
@@ -55,6 +57,7 @@ export const containerMachine = containerSetup.createMachine({
       on: {
         'container.start': { target: 'deciding', actions: ['takeJob'] },
         'container.observed': [
+          { guard: 'sleptInBackOff', target: 'backingOff', actions: ['observe', 'goOnWaiting'] },
           { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },
           { guard: 'observedRunning', target: 'running', actions: ['observe', 'hookOver'] },
           { guard: 'observedExited', target: 'exited', actions: ['observe', 'hookOver'] },
@@ -91,13 +94,12 @@ export const containerMachine = containerSetup.createMachine({
       always: [
         { guard: 'unknownBefore', target: 'failed' },
         { guard: 'failedBefore', target: 'failed', actions: [recordBackOff] },
-        { guard: 'backingOff', target: 'backingOff' },
+        { guard: 'backingOff', target: 'backingOff', actions: ['beginWait', 'report', recordBackOff] },
         { target: 'pulling' },
       ],
     },
     backingOff: {
       meta: { reason: 'CrashLoopBackOff', message: 'crashed before; waiting until its back-off is over' },
-      entry: ['report', recordBackOff],
       after: { wait: { target: 'exited', actions: [{ type: 'acted', params: { why: 'back-off is over' } }] } },
       on: {
         'container.start': [{ guard: 'startsAnew', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }],

@@ -19,6 +19,7 @@ import type {
   CreateRequest,
   ImageUser,
   KeptContainer,
+  KeptWait,
   StartJob,
   StartRequest,
 } from './startJob.ts';
@@ -48,6 +49,10 @@ export interface Context extends Omit<ContainerInput, 'kept'> {
   hookAhead: boolean;
   failure: StartFailure | null;
   waitMs: number;
+  /** Monotonic ms; of a back-off. */
+  waitsUntilMonoMs: number;
+  /** The back-off in which its worker slept, until it goes on in it. */
+  slept: KeptWait | null;
   nextStartAtMs: number | null;
   backoff: CrashBackoffEntry | undefined;
   /** What it was before the present attempt: one that was told to come later counts for none. */
@@ -163,6 +168,12 @@ export const containerSetup = effects.extend({
     }),
     clearFailure: assign({ failure: null, nextStartAtMs: null }),
     waitOver: assign({ waitMs: 0 }),
+    beginWait: assign(({ context: { waitMs } }) => ({ waitsUntilMonoMs: facts().monoMs + waitMs })),
+    goOnWaiting: assign(({ context: { slept } }) => {
+      if (slept === null) return {};
+      const { untilMonoMs, ...wait } = slept;
+      return { ...wait, slept: null, waitsUntilMonoMs: untilMonoMs, waitMs: Math.max(0, untilMonoMs - facts().monoMs) };
+    }),
     stampAct: assign(() => ({ actedAtMonoMs: facts().monoMs })),
     fail: assign(({ context }, params: StartFailure) => {
       const moment = facts();
@@ -228,6 +239,7 @@ export const containerSetup = effects.extend({
   delays: { wait: ({ context }) => context.waitMs },
   guards: {
     backingOff: ({ context }) => context.failure !== null,
+    sleptInBackOff: ({ context }) => context.slept !== null,
     failedBefore: ({ context }) => context.failure !== null && context.failure.reason !== CRASH_LOOP,
     unknownBefore: ({ context }) => context.failure !== null && context.failure === context.unknown?.failure,
     /** It was not asked to start in another sandbox yet: containers before it may have to run there first. */

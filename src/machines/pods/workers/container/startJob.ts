@@ -106,4 +106,12 @@ export interface KeptContainer {
   readonly backoffBefore: CrashBackoffEntry | undefined;
   readonly backoffKey: string;
   readonly clearedCount: number | null;
+  /** Of one that slept while it backed off: it goes on waiting, and says nothing anew. Absent: it did not. */
+  readonly waits?: KeptWait;
+}
+export interface KeptWait {
+  readonly job: StartJob;
+  readonly failure: StartFailure;
+  readonly nextStartAtMs: number | null;
+  readonly untilMonoMs: number;
 }
