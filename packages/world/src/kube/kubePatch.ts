@@ -3,6 +3,7 @@
  * Written apart from `machines/api/statusPatch.ts`, which makes them, so that each is a check of the other.
  */
 import { copyData } from '@actorlet/kubelet/machines/data/copyData.ts';
+import { own, replacing } from '@actorlet/kubelet/machines/data/own.ts';
 import { sameData } from '@actorlet/kubelet/machines/data/sameData.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 
@@ -31,12 +32,10 @@ const DELETED_TEXTS = '$deleteFromPrimitiveList/';
 
 export function applyMergePatch(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch;
-  const out: Record<string, unknown> = isRecord(target) ? { ...target } : {};
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete out[key];
-    else out[key] = applyMergePatch(out[key], value);
-  }
-  return out;
+  const before: Readonly<Record<string, unknown>> = isRecord(target) ? target : {};
+  const changed = new Map<string, unknown>();
+  for (const [key, value] of Object.entries(patch)) changed.set(key, value === null ? undefined : applyMergePatch(own(before, key), value));
+  return replacing(before, changed);
 }
 
 /** @throws Error when the patch is malformed: the server answers 400. */
@@ -44,30 +43,35 @@ export function applyStrategicPatch(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch;
   if (patch.$patch === 'delete') return undefined;
   const replace = patch.$patch === 'replace';
-  const out: Record<string, unknown> = isRecord(target) && !replace ? { ...target } : {};
+  const before: Readonly<Record<string, unknown>> = isRecord(target) && !replace ? target : {};
+  const changed = new Map<string, unknown>();
+  const now = (key: string): unknown => (changed.has(key) ? changed.get(key) : own(before, key));
   for (const [key, value] of Object.entries(patch)) {
     if (key.startsWith(DELETED_TEXTS)) {
       const field = key.slice(DELETED_TEXTS.length);
-      const kept = out[field];
+      const kept = now(field);
       const gone = new Set<unknown>(Array.isArray(value) ? value : []);
-      if (Array.isArray(kept)) out[field] = kept.filter((text) => !gone.has(text));
+      if (Array.isArray(kept))
+        changed.set(
+          field,
+          kept.filter((text) => !gone.has(text)),
+        );
     }
     // The order of a merged list is told apart from its members.
     if (key.startsWith('$')) continue;
     if (MERGED_TEXTS.includes(key) && Array.isArray(value) && !replace) {
-      out[key] = [...new Set<unknown>([...value, ...listOf(out[key])])];
+      changed.set(key, [...new Set<unknown>([...value, ...listOf(now(key))])]);
       continue;
     }
     if (value === null) {
-      delete out[key];
+      changed.set(key, undefined);
       continue;
     }
     const mergeKey = Array.isArray(value) ? MERGE_KEYS[key] : undefined;
-    const next = mergeKey === undefined ? applyStrategicPatch(out[key], value) : mergeList(out[key], value as unknown[], { key, mergeKey });
-    if (next === undefined) delete out[key];
-    else out[key] = next;
+    const was = now(key);
+    changed.set(key, mergeKey === undefined ? applyStrategicPatch(was, value) : mergeList(was, value as unknown[], { key, mergeKey }));
   }
-  return out;
+  return replacing(before, changed);
 }
 
 function mergeList(target: unknown, patch: readonly unknown[], by: { key: string; mergeKey: string }): unknown[] {

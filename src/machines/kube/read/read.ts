@@ -3,7 +3,7 @@
  * has its zero value, a field that the table lacks stays as it is, and a value of another type makes the object unreadable. Pure.
  * What the table does not describe is left out where it is nested so deeply that comparing or writing it would overflow the stack.
  */
-import { own, put } from '../../data/own.ts';
+import { own, put, replacing } from '../../data/own.ts';
 import { isRecord, kindOf, zeroOf } from '../../shape/conform.ts';
 import { matching, type Shape } from '../../shape/shape.ts';
 import { cut } from '../../text/errorList.ts';
@@ -106,7 +106,7 @@ class Reader {
   }
 
   #object(value: Record<string, unknown>, fields: Readonly<Record<string, Shape>>): unknown {
-    let out = value;
+    let changed: Map<string, unknown> | null = null;
     let described = 0;
     for (const key of Object.keys(fields)) {
       const shape = fields[key];
@@ -116,18 +116,18 @@ class Reader {
       const read = field === undefined || field === null ? absent(field, shape) : this.read(field, shape);
       if (read === WRONG) return this.#within(`.${key}`);
       if (read === field) continue;
-      if (out === value) out = { ...value };
-      if (read === undefined) delete out[key];
-      else put(out, key, read);
+      changed ??= new Map();
+      changed.set(key, read);
     }
     const keys = Object.keys(value);
-    if (keys.length === described) return out;
-    for (const key of keys) {
-      if (Object.hasOwn(fields, key) || hasLevels(value[key], LEVELS_MAX)) continue;
-      if (out === value) out = { ...value };
-      delete out[key];
+    if (keys.length !== described) {
+      for (const key of keys) {
+        if (Object.hasOwn(fields, key) || hasLevels(value[key], LEVELS_MAX)) continue;
+        changed ??= new Map();
+        changed.set(key, undefined);
+      }
     }
-    return out;
+    return changed === null ? value : replacing(value, changed);
   }
 
   #within(part: string): typeof WRONG {

@@ -1,4 +1,5 @@
 /** The part of a container's resources that can change while it runs: requests and limits of cpu and memory. */
+import { replacing } from '../../data/own.ts';
 import type { Container } from '../../kube/podTable.ts';
 import { compareQuantity, parseQuantity, quantityToInteger, quantityToMilli } from '../../kube/quantity.ts';
 import type { Pod, Quantity } from '../../kube/types.ts';
@@ -26,14 +27,13 @@ export function asksForNothing({ requests, limits }: Amounts): boolean {
 
 /** The container with these amounts; its other resources are left as they are. */
 export function withAmounts<C extends Pick<Container, 'resources'>>(container: C, amounts: Amounts): C {
-  const resources = { ...container.resources };
+  const changed = new Map<string, unknown>();
   for (const kind of KINDS) {
-    const kept = Object.entries(resources[kind] ?? {}).filter(([name]) => !(RESIZABLE as readonly string[]).includes(name));
+    const kept = Object.entries(container.resources?.[kind] ?? {}).filter(([name]) => !(RESIZABLE as readonly string[]).includes(name));
     const all = { ...Object.fromEntries(kept), ...amounts[kind] };
-    if (Object.keys(all).length === 0) delete resources[kind];
-    else resources[kind] = all;
+    changed.set(kind, Object.keys(all).length === 0 ? undefined : all);
   }
-  return { ...container, resources };
+  return { ...container, resources: replacing(container.resources ?? {}, changed) };
 }
 
 /** The same amounts, however written; of one resource, or of both. */
