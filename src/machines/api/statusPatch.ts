@@ -76,6 +76,17 @@ function isLeftOut(api: PodStatus, field: string): boolean {
   return api[field as keyof PodStatus] === undefined;
 }
 
+function sameButNulls(a: PodCondition, b: PodCondition): boolean {
+  return saidIn(a, b) && saidIn(b, a);
+}
+function saidIn(a: PodCondition, b: PodCondition): boolean {
+  for (const field in a) {
+    const value = a[field as keyof PodCondition] ?? null;
+    if (value !== null && !sameData(value, b[field as keyof PodCondition])) return false;
+  }
+  return true;
+}
+
 function withoutNulls(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value).filter(([, v]) => v !== null)) : value;
 }
@@ -86,7 +97,7 @@ function conditionPatch(api: readonly PodCondition[], next: readonly PodConditio
   for (const condition of next) {
     const before = was.get(condition.type);
     // A server says `lastProbeTime: null` of a condition that has none.
-    if (sameData(withoutNulls(before), withoutNulls(condition))) continue;
+    if (before !== undefined && sameButNulls(before, condition)) continue;
     const gone = Object.keys(before ?? {}).filter((k) => !Object.hasOwn(condition, k) && before?.[k as keyof PodCondition] !== null);
     out.push({ ...condition, ...Object.fromEntries(gone.map((k) => [k, null])) });
   }

@@ -9,24 +9,45 @@ const LEVELS_MAX = 64;
 /** Gives `next`, with as much of `before` in it as says the same: a copy where that are parts of it. Changes neither. */
 export function shareData<T>(before: unknown, next: T, levels = LEVELS_MAX): T {
   if (before === next || typeof before !== 'object' || before === null || typeof next !== 'object' || next === null) return next;
-  if (levels === 0 || Array.isArray(before) !== Array.isArray(next)) return next;
+  if (levels === 0) return next;
+  if (Array.isArray(next)) return (Array.isArray(before) ? shareList(before, next, levels) : next) as T;
+  if (Array.isArray(before)) return next;
   const old = before as Record<string, unknown>;
   const now = next as Record<string, unknown>;
-  const keys = Object.keys(now);
-  let same = keys.length === Object.keys(old).length;
+  let fewer = 0;
+  let same = true;
   let made: Record<string, unknown> | null = null;
-  for (const key of keys) {
-    if (!Object.hasOwn(old, key)) {
-      same = false;
-      continue;
-    }
-    const kept = shareData(old[key], now[key], levels - 1);
-    if (kept !== old[key]) same = false;
-    if (kept === now[key]) continue;
-    made ??= (Array.isArray(next) ? [...next] : { ...next }) as Record<string, unknown>;
+  for (const key in now) {
+    fewer += 1;
+    const [was, value] = [old[key], now[key]];
+    // Most fields are texts and numbers. What every object inherits is no field of `before`.
+    if (was === value && (value !== undefined || Object.hasOwn(old, key))) continue;
+    const kept = isObject(was) && isObject(value) && Object.hasOwn(old, key) ? shareData(was, value, levels - 1) : value;
+    if (kept !== was) same = false;
+    if (kept === value) continue;
+    made ??= { ...now };
     made[key] = kept;
   }
-  return same ? (before as T) : ((made ?? next) as T);
+  for (const _ in old) fewer -= 1;
+  return same && fewer === 0 ? (before as T) : ((made ?? next) as T);
+}
+
+function shareList(before: readonly unknown[], next: readonly unknown[], levels: number): readonly unknown[] {
+  let same = before.length === next.length;
+  let made: unknown[] | null = null;
+  for (let i = 0; i < next.length; i++) {
+    const value = next[i];
+    const kept = i < before.length ? shareData(before[i], value, levels - 1) : value;
+    if (kept !== before[i]) same = false;
+    if (kept === value) continue;
+    made ??= [...next];
+    made[i] = kept;
+  }
+  return same ? before : (made ?? next);
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Characters of a document below which the search is not worth its time. */

@@ -20,7 +20,7 @@ interface Parts<K, V> {
 }
 
 export class SharedMap<K, V> implements ReadonlyMap<K, V> {
-  protected readonly parts: Parts<K, V>;
+  protected parts: Parts<K, V>;
 
   protected constructor(parts: Parts<K, V>) {
     this.parts = parts;
@@ -33,8 +33,7 @@ export class SharedMap<K, V> implements ReadonlyMap<K, V> {
   /** A draft that begins with the entries of `map` and can be changed without changing `map`. */
   static draft<K, V>(map: ReadonlyMap<K, V>): Draft<K, V> {
     const shared = map instanceof SharedMap ? (map as SharedMap<K, V>) : SharedMap.of(map);
-    const { base, changed, added, gone } = shared.parts;
-    return new Draft({ base, changed: new Map(changed), added: new Map(added), gone }, shared);
+    return new Draft(shared.parts, shared);
   }
 
   get size(): number {
@@ -101,18 +100,25 @@ export class Draft<K, V> extends SharedMap<K, V> {
     this.#before = before;
   }
 
-  set(key: K, value: V): this {
-    const { base, changed, added } = this.parts;
+  /** Its own copy of what may change, from the first change on: most drafts are finished without one. */
+  #own(): Parts<K, V> {
+    if (this.#touched) return this.parts;
     this.#touched = true;
+    const { base, changed, added, gone } = this.parts;
+    this.parts = { base, changed: new Map(changed), added: new Map(added), gone };
+    return this.parts;
+  }
+
+  set(key: K, value: V): this {
+    const { base, changed, added } = this.#own();
     if (!added.has(key) && base.has(key) && changed.get(key) !== GONE) changed.set(key, value);
     else added.set(key, value);
     return this;
   }
 
   delete(key: K): boolean {
-    const { base, changed, added } = this.parts;
     if (!this.has(key)) return false;
-    this.#touched = true;
+    const { base, changed, added } = this.#own();
     // A key that was removed from the base before stays removed.
     if (!added.delete(key) && base.has(key)) {
       changed.set(key, GONE);

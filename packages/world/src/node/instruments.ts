@@ -23,13 +23,7 @@ export function countingMetrics(): Metrics {
   const values = new Map<string, number>();
   const collect = new Map<string, () => void>();
   let unnamed = 0;
-  const series = (name: string, labels?: Record<string, string>): string =>
-    labels === undefined
-      ? `${name}{}`
-      : `${name}{${Object.entries(labels)
-          .map(([k, v]) => `${k}="${v}"`)
-          .sort()
-          .join(',')}}`;
+  const series = (name: string, labels: Readonly<Record<string, string>> = {}): string => `${name}{${labelled(labels)}}`;
   const add = (key: string, by: number): void => void values.set(key, (values.get(key) ?? 0) + by);
   return {
     counter: (name) => ({
@@ -52,4 +46,15 @@ export function countingMetrics(): Metrics {
       return [...values].map(([k, v]) => `${k} ${v}`).join('\n');
     },
   };
+}
+
+/** In the order of their names, in which most callers write them. */
+function labelled(labels: Readonly<Record<string, string>>): string {
+  let [text, last] = ['', ''];
+  for (const name in labels) {
+    if (name < last) return labelled(Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))));
+    last = name;
+    text = text === '' ? `${name}="${labels[name]}"` : `${text},${name}="${labels[name]}"`;
+  }
+  return text;
 }
