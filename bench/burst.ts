@@ -3,7 +3,9 @@
  * bench/cluster.ts needs, and a kubelet in KUBEBUILDER_ASSETS). Each turn starts the agent, makes so many pods at once, deletes them at
  * once, and does both again: `first` is of a program that has just started, `second` of one that did the same before. The ratio of the
  * medians holds on other machines better than the seconds do.
- * Options: --pods=100 --turns=3 --agents=ours,reference --out=FILE. `ours:FILE` is our daemon with FILE as its ACTORLET_NODE.
+ * --rest-seconds=N: of the first burst, before it is deleted, what the agent takes in so long once its pods have settled. --bursts=1: no
+ * second one.
+ * Options: --pods=100 --turns=3 --bursts=2 --rest-seconds=0 --agents=ours,reference --out=FILE. `ours:FILE` is our daemon with FILE as its ACTORLET_NODE.
  */
 import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
@@ -20,6 +22,9 @@ import { numberOption, option, report, say, sleep, until } from './lib/report.ts
 const podCount = numberOption('pods', 100);
 const turns = numberOption('turns', 3);
 const agents = (option('agents') ?? 'ours,reference').split(',');
+const bursts = numberOption('bursts', 2);
+const restSeconds = Number(option('rest-seconds') ?? 0);
+const SETTLED_MS = 30_000;
 /** After the start: the agent's own start is no part of a burst. */
 const SETTLE_MS = 8_000;
 /** After a burst: its last writes count. */
@@ -28,7 +33,7 @@ const AFTER_MS = 3_000;
 type Figures = Record<string, number[]>;
 
 /** One burst up and down. */
-async function burst(member: Member, prefix: string, into: Figures): Promise<void> {
+async function burst(member: Member, { prefix, rests }: { prefix: string; rests: boolean }, into: Figures): Promise<void> {
   const note = (name: string, value: number): void => {
     into[name] = [...(into[name] ?? []), value];
   };
@@ -43,13 +48,21 @@ async function burst(member: Member, prefix: string, into: Figures): Promise<voi
   await sleep(AFTER_MS);
   const up = cpu();
   note('readyCpuMs', up - before);
+  if (rests && restSeconds > 0) {
+    await sleep(SETTLED_MS);
+    const settled = cpu();
+    await sleep(restSeconds * 1000);
+    note('restPercentOfOneCore', (cpu() - settled) / restSeconds / 10);
+    note('restMiB', usageOf(member.pid).rssBytes / 2 ** 20);
+  }
+  const beforeEnd = cpu();
   const deletedAt = performance.now();
   await member.remove(made);
   await member.view.gone(made, LONG_MS);
   note('allGoneMs', performance.now() - deletedAt);
   await member.rest();
   await sleep(AFTER_MS);
-  note('goneCpuMs', cpu() - up);
+  note('goneCpuMs', cpu() - beforeEnd);
   for (const [thread, ms] of threadsOf(member.pid)) note(`thread ${thread}`, ms - (threadsBefore.get(thread) ?? 0));
   note('peakMiB', peak());
 }
@@ -106,8 +119,8 @@ try {
       const member = new Member({ lab, daemon: own, view, audit, agent });
       const figures = results[name] ?? { first: {}, second: {} };
       results[name] = figures;
-      await burst(member, `a${turn}${agents.indexOf(name)}`, figures.first);
-      await burst(member, `b${turn}${agents.indexOf(name)}`, figures.second);
+      await burst(member, { prefix: `a${turn}${agents.indexOf(name)}`, rests: true }, figures.first);
+      if (bursts > 1) await burst(member, { prefix: `b${turn}${agents.indexOf(name)}`, rests: false }, figures.second);
       await agent.end('SIGTERM');
     }
   }

@@ -3,7 +3,8 @@
  * Ready, at rest, pods bound and Ready, at rest with them. Of each phase the processor time of the fleet and of each component,
  * so it shows who is the bottleneck; and the age of the oldest lease. The controller manager and the scheduler have their own limits
  * of requests lifted. At rest is a fleet some time after its last change ("settle").
- * Options: --nodes=1000 --pods=10000 --watches=own|shared --shards=1 (processes) --settle-seconds=60 --rest-seconds=60 --out=FILE
+ * --pod-seconds=N: the pods have so long, and as many count as are Ready by then.
+ * Options: --nodes=1000 --pods=10000 --pod-seconds=0 --watches=own|shared --shards=1 (processes) --settle-seconds=60 --rest-seconds=60 --out=FILE
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,6 +18,7 @@ import { numberOption, option, projectRoot, report, say, sleep, summary, until }
 
 const nodesWanted = numberOption('nodes', 1000);
 const podsWanted = numberOption('pods', 10_000);
+const podSeconds = Number(option('pod-seconds') ?? 0);
 const restSeconds = numberOption('rest-seconds', 60);
 const settleSeconds = numberOption('settle-seconds', 60);
 const watches = option('watches') ?? 'own';
@@ -185,18 +187,28 @@ class Bench {
     const beganMs = Date.now();
     const bound = await this.phase('pods Ready', async () => {
       await this.deployments();
-      await this.reach('pods', podsWanted);
+      await (podSeconds === 0 ? this.reach('pods', podsWanted) : sleep(podSeconds * 1000));
     });
     const steps = await this.steps(beganMs);
-    const rest = await this.rest('rest with pods');
+    const podsReady = steps.readyAfterSeconds.count;
+    say(`${podsReady} pods Ready`);
+    const rest = podSeconds === 0 ? await this.rest('rest with pods') : null;
     const ready = (await this.ready('/api/v1/nodes')).length;
     return {
       joined,
       idle,
-      bound: { ...bound, ...steps, podsASecond: tenths(podsWanted / steps.readyAfterSeconds.max) },
+      bound: { ...bound, ...steps, podsReady, podsASecond: tenths(podsReady / steps.readyAfterSeconds.max) },
       rest,
       nodesReadyAtEnd: ready,
+      nodesCalledNotReady: await this.notReady(),
     };
+  }
+
+  /** Events of nodes that the cluster called NotReady, all together. */
+  async notReady(): Promise<number> {
+    const path = '/api/v1/events?fieldSelector=reason%3DNodeNotReady%2CinvolvedObject.kind%3DNode';
+    const { body } = await this.plane.request('GET', path, { timeoutMs: 60_000 });
+    return (body as { items: { count?: number }[] }).items.reduce((sum, { count = 1 }) => sum + count, 0);
   }
 
   /** Seconds after the beginning at which pods were made, bound and Ready, by the API server's whole seconds. */
@@ -204,8 +216,14 @@ class Bench {
     const { body } = await this.plane.request('GET', '/api/v1/pods?resourceVersion=0', { timeoutMs: 60_000 });
     const { items } = body as { items: (Item & { metadata: { creationTimestamp: string } })[] };
     const after = (time: string | undefined): number => (Date.parse(time ?? '') - beganMs) / 1000;
+    // One that is not so far yet has no time, or the time of `False`.
     const reached = (type: string) =>
-      summary(items.map((i) => after(i.status.conditions?.find((c) => c.type === type)?.lastTransitionTime)));
+      summary(
+        items.flatMap((i) => {
+          const time = i.status.conditions?.find((c) => c.type === type && c.status === 'True')?.lastTransitionTime;
+          return time === undefined ? [] : [after(time)];
+        }),
+      );
     return {
       createdAfterSeconds: summary(items.map((i) => after(i.metadata.creationTimestamp))),
       boundAfterSeconds: reached('PodScheduled'),
