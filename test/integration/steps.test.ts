@@ -12,7 +12,7 @@ const before: Record<'started' | 'ended', Partial<Record<Kind, number>>> = {
 const SHARE: Partial<Record<Kind, number>> = { transitions: 0.7, messages: 0.7, fileOperations: 0.7, runtimeCalls: 1, apiRequests: 1 };
 /** What the node does for itself meanwhile. */
 const OF_THE_NODE = 0.25;
-/** Of a node with 100 settled pods in a minute, with some for periods that a minute cuts. docs/architecture/memory-and-cpu.md has the list. */
+/** Of a node with 100 settled pods in a minute, with some for periods that a minute cuts. docs/architecture/memory-and-cpu/measures.md has the list. */
 const TIMERS_AT_REST = 175;
 
 it('a pod takes at most 0.7 times the transitions, messages and file operations that it took, no more calls, and few timers at rest', async () => {
