@@ -13,14 +13,19 @@ const TIMEOUT_MS = 600_000;
 /** What each is entered by, and a name that it has. */
 const ENTRIES: Readonly<Record<string, string>> = {
   'admin/dist/client.js': 'adminClient',
+  'check/dist/check.js': 'runCheck',
   'ctl/dist/cli.js': 'runCtl',
+  'deaths/dist/extension.js': 'deathBundles',
+  'faults/dist/extension.js': 'faultInjection',
   'fleet/dist/index.js': 'startFleet',
   'harness/dist/index.js': 'startNode',
   'inspect/dist/boot/server.js': 'serveInspector',
   'kubelet/dist/actors/node.js': 'createNode',
+  'observe/dist/observe.js': 'observe',
   'process/dist/startProcess.js': 'startProcess',
   'replay/dist/record.js': 'InputRecording',
   'runtimes/dist/hollow/index.js': 'createHollowRuntime',
+  'shown/dist/moment/pages.js': 'podsAnswer',
   'sim/dist/index.js': 'runSim',
   'world/dist/rng.js': 'simRng',
 };
