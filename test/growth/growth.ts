@@ -19,7 +19,7 @@ const RUNS = 3;
 const MEAN_RUNS_MAX = 200;
 
 /** Each commit takes one part in so many of what is measured. */
-export const PARTS = 5;
+export const PARTS = 8;
 
 /** Builds an input of that size and gives what is measured. */
 export type Grown = (n: number) => () => unknown;

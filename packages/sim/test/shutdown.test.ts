@@ -5,6 +5,7 @@ import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { describe, expect, it, vi } from 'vitest';
 import { virtualTime } from '../../../test/integration/virtualTime.ts';
+import { rotating } from '../../../test/rotation.ts';
 import { runSim } from '../src/index.ts';
 import { drawShutdown } from '../src/nemesis/draws/node/shutdown.ts';
 import { shutdownTrouble } from '../src/nemesis/trouble/shutdownTrouble.ts';
@@ -51,7 +52,7 @@ describe('a machine that goes down', () => {
   });
 
   // Each with a cluster or without, cancelled shutdowns, power cycles and a daemon that dies in the middle.
-  it.each([4, 32, 310])('holds every invariant in seed %i', async (seed) => {
+  it.each(rotating('seeds of shutdowns', [4, 32, 310], 3))('holds every invariant in seed %i', async (seed) => {
     const r = await runSim({ seed, minutes: 1 });
     expect(r.tuning.some((t) => t.shutdown !== null)).toBe(true);
     expect(r.violation, JSON.stringify(r.violation)).toBeNull();

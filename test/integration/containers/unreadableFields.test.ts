@@ -12,7 +12,7 @@ import { fallen, runningOf } from '../told.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 import { onTheWire, type Wire } from '../wire.ts';
 
-/** All 8,000 pods take 20 s of processor time: each commit takes one part. test/machines/api/reading.test.ts reads each. */
+/** All 8,000 pods take 20 s of processor time: each commit takes one part. `test/machines/api/reading.test.ts` reads each. */
 const PARTS = 17;
 
 /** The node asks for an object of these kinds, or is sent one, each time that this is done. */
@@ -82,7 +82,7 @@ it('of a pod: each is left alone, and its neighbours run on', async () => {
   expect(ids(h)).toEqual(before);
 });
 
-it.each(Object.keys(ASKED))('of %s that it watches: what runs goes on', async (plural) => {
+it.each(rotating('kinds that it watches', Object.keys(ASKED), 2))('of %s that it watches: what runs goes on', async (plural) => {
   const wrong = rotating(`wrong ${plural}`, [...wrongOnes(plural)], PARTS);
   let turn = -1;
   const wire: Wire = {
@@ -104,7 +104,7 @@ it.each(Object.keys(ASKED))('of %s that it watches: what runs goes on', async (p
 
 /** Those that are read again and again while they are wrong. */
 const READ = ['leases', 'csinodes', 'persistentvolumeclaims', 'persistentvolumes', 'csidrivers', 'volumeattachments', 'runtimeclasses'];
-it.each([...READ, 'serviceaccounts', 'serviceaccounts/token'])(
+it.each(rotating('kinds that it reads', [...READ, 'serviceaccounts', 'serviceaccounts/token'], 3))(
   'of %s that it reads when it needs one: what runs goes on',
   async (plural) => {
     const wrong = rotating(`wrong ${plural}`, [...wrongOnes(plural)], PARTS);

@@ -18,6 +18,7 @@ import { LazyMoment, momentOf } from '../../../src/machines/xstate/facts.ts';
 import { provided } from '../../../src/machines/xstate/provide.ts';
 import type { Observer } from '../../integration/kill/killing.ts';
 import { leaves, nodeMachines } from '../../integration/kill/killTables.ts';
+import { RUNS_ALL } from '../../rotation.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { lockable } from './locked.ts';
 import { recordShown } from './shown.ts';
@@ -166,7 +167,7 @@ export function itStepsWithoutANode(): void {
   });
 }
 
-/** What was seen in all stories. */
+/** What was seen in the stories of this run. That they show everything is known where all of them were played. */
 export function itSawNothingButDecisions(): void {
   it('no machine does anything but decide', () => {
     expect(Object.fromEntries([...found].map(([id, what]) => [id, [...what]]))).toEqual({});
@@ -178,8 +179,10 @@ export function itSawNothingButDecisions(): void {
 
   it('what every machine shows is plain, bounded, and holds no secret, environment or output', () => {
     expect([...shown.wrong]).toEqual([]);
-    expect(shown.planted).toBeGreaterThan(40);
+    expect(shown.planted).toBeGreaterThan(RUNS_ALL ? 40 : 5);
   });
+
+  if (!RUNS_ALL) return;
 
   it('drives every machine', async () => {
     const ids = new Set((await machines()).map(({ root }) => root.id));

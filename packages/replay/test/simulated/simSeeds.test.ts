@@ -5,7 +5,7 @@ import type { Header } from '../../src/entries.ts';
 import { replayed } from '../replayed.ts';
 import { entriesOf, headerOf, recorded } from './recordedSim.ts';
 
-const PARTS = 2;
+const PARTS = 5;
 
 // Kills, faults of ports and mailboxes, questions from outside, tokens, credentials for registries; 1 and 4: nodes of a cluster.
 it.each(rotating('simulated daemons', [9, 1, 14, 4, 32], PARTS))('seed %i: each daemon does again what it did', async (seed) => {

@@ -33,6 +33,12 @@ export interface Scratch extends Disposable {
   hunt(m: Mutant, range: { first: number; count: number; before?: number | undefined }): Promise<Outcome>;
 }
 
+/** '' when the mutant's line is in its file below `root` exactly once, else what is there instead. */
+export function fitsIn(root: string, m: Mutant): string {
+  const found = readFileSync(join(root, m.file), 'utf8').split(m.find).length - 1;
+  return found === 1 ? '' : `its line is there ${found} times in ${m.file}`;
+}
+
 /** Disposing it, and SIGINT or SIGTERM to this process, ends what runs in it and removes it. */
 export function scratch(): Scratch {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-mutants-'));
@@ -133,18 +139,13 @@ export function scratch(): Scratch {
     return known;
   };
 
-  const fits: Scratch['fits'] = (m) => {
-    const found = readFileSync(join(dir, m.file), 'utf8').split(m.find).length - 1;
-    return found === 1 ? '' : `its line is there ${found} times in ${m.file}`;
-  };
-
   const hunt: Scratch['hunt'] = async (m, { first, count, before }) => {
     if (before !== undefined && (before < first || before >= first + count)) throw new Error(`seed ${before} is not of the range`);
     if (before !== undefined && (before > first || count > 1)) {
       const outcome = await hunt(m, { first: before, count: 1 });
       if (outcome.kind !== 'missed') return outcome;
     }
-    const why = fits(m);
+    const why = fitsIn(dir, m);
     if (why !== '') return { kind: 'unusable', why };
     let seed = first;
     while (seed < first + count) {
@@ -168,7 +169,7 @@ export function scratch(): Scratch {
 
   return {
     run,
-    fits,
+    fits: (m) => fitsIn(dir, m),
     program: [process.execPath, '--disable-warning=ExperimentalWarning', join(dir, 'src/boot/main.ts')],
     ctl,
     planted,

@@ -19,12 +19,9 @@ const NOTICED_BY: Readonly<Record<string, readonly string[]>> = {
 /** A whole hunt of 200 seeds on a busy machine; one that is caught by its seed takes seconds. */
 const TIMEOUT_MS = 900_000;
 
-/** A mutant takes about ten seconds of processor time, and many times that where its seed has to be found anew. */
-const AT_ONCE = 2;
-
-/** Half of this run's mutants, so that two test files share the time; `first` is 0 or 1. */
-export function mutantsFrom(first: 0 | 1): void {
-  const mutants = rotating('mutants', MUTANTS, Math.ceil(MUTANTS.length / AT_ONCE)).filter((_, i) => i % 2 === first);
+/** One for each commit: a mutant takes about ten seconds of processor time, and many times that where its seed has to be found anew. */
+export function mutantsOfThisRun(): void {
+  const mutants = rotating('mutants', MUTANTS, MUTANTS.length);
   let copy: Scratch | undefined;
   beforeAll(() => {
     copy = scratch();

@@ -19,9 +19,9 @@ describe('a simulated run', () => {
   });
 
   it('is the same for two nodes in one world, and for a schedule run again', async () => {
-    const first = await runSim({ seed: 5, nodes: 2, ...SMALL });
+    const first = await runSim({ seed: 3, nodes: 2, ...SMALL });
     const again = await runSim({
-      seed: 5,
+      seed: 3,
       nodes: 2,
       ...SMALL,
       schedule: JSON.parse(JSON.stringify(first.schedule)) as typeof first.schedule,

@@ -1,10 +1,13 @@
-/** Every other mutant, and what holds for all of them. */
+/** The mutant of this commit, and what holds for all of them. */
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CAUGHT_BEFORE, MUTANTS } from './mutants.ts';
-import { scratch } from './scratch.ts';
-import { mutantsFrom } from './suite.ts';
+import { fitsIn } from './scratch.ts';
+import { mutantsOfThisRun } from './suite.ts';
 
-describe('the checkers notice', () => mutantsFrom(0));
+const ROOT = join(import.meta.dirname, '../../../..');
+
+describe('the checkers notice', mutantsOfThisRun);
 
 it('seeds are remembered of these mutants only', () => {
   const ids = new Set(MUTANTS.map((m) => m.id));
@@ -13,6 +16,5 @@ it('seeds are remembered of these mutants only', () => {
 });
 
 it('the line of every mutant is in its file exactly once', () => {
-  using copy = scratch();
-  expect(MUTANTS.map((m) => copy.fits(m)).filter((why) => why !== '')).toEqual([]);
+  expect(MUTANTS.map((m) => fitsIn(ROOT, m)).filter((why) => why !== '')).toEqual([]);
 });
