@@ -7,6 +7,9 @@ import { recordedCosts } from './scripts/tests/costs.ts';
 // A daemon that a test starts leaves the kernel settings of this machine alone.
 process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSys');
 
+// Types of the sources are stripped once for all workers; `perFile.ts` keeps it from the programs that tests start.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '.cache/compiled');
+
 /** Seconds that a file took when costs were last recorded. A long file that starts last leaves cores idle. */
 const { slow } = recordedCosts();
 const wallOf = ({ moduleId }: TestSpecification): number => slow[relative(import.meta.dirname, moduleId)]?.wall ?? 0;
@@ -18,6 +21,8 @@ const done = process.env.ACTORLET_TESTS_DONE?.split('\n').filter(Boolean) ?? [];
 const poll = { timeout: 50_000 };
 /** Counts what each file costs. */
 const setupFiles = ['scripts/tests/perFile.ts'];
+/** Node loads tests and sources as it loads the programs. Vite's module runner takes more processor time for each module and for each call. */
+const experimental = { viteModuleRunner: false, nodeLoader: false };
 
 /** Vitest's order is by size, where nothing is known of an earlier run. */
 class LongFirst extends BaseSequencer {
@@ -35,9 +40,11 @@ export default defineConfig({
     sequence: { sequencer: LongFirst },
     projects: [
       {
-        resolve: { conditions: ['development'] },
         test: {
           name: 'unit',
+          experimental,
+          // The warnings of xstate.
+          execArgv: ['--conditions=development'],
           env: { ACTORLET_PROGRAMS: 'built' },
           include: ['{test,packages/*/test}/**/*.test.ts'],
           exclude: ['test/e2e/**', 'test/cluster/**', ...done],
@@ -56,6 +63,7 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
+          experimental,
           env: { ACTORLET_PROGRAMS: 'built' },
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 120_000,
@@ -67,7 +75,7 @@ export default defineConfig({
           isolate: false,
           globalSetup: ['test/e2e/lab/labs.ts'],
           // These mostly wait.
-          maxWorkers: 3,
+          maxWorkers: 4,
           // Vitest wants projects with different numbers of workers one after the other.
           sequence: { groupOrder: 1 },
         },

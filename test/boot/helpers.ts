@@ -162,3 +162,6 @@ export async function until(what: string, condition: () => boolean | Promise<boo
     await sleep(10);
   }
 }
+
+/** A statement that holds the main thread of a process for good, as an endless loop does, without its processor time. */
+export const BLOCK = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);';

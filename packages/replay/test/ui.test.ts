@@ -13,6 +13,8 @@ import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
 import type { ServerFrame } from '@actorlet/inspect/src/feed/frames.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { COMPILED_ONCE } from '../../../test/compiled.ts';
+import { rotating } from '../../../test/rotation.ts';
 import { replayed } from './replayed.ts';
 import { recorded } from './simulated/recordedSim.ts';
 import { toldTo } from './toldTo.ts';
@@ -111,28 +113,32 @@ async function moving(minutes: number, pods: number, flags: Parameters<typeof re
   return file;
 }
 
-it.each([
+const KEEPS: [string, Parameters<typeof moving>[2]][] = [
   ['keeps nothing of pods', {}],
   ['keeps deaths, and with them what it did for pods', { deathsMax: 50 }],
-])('does not change a node that %s: the whole recording is there, however much is looked at', async (_, flags) => {
-  const file = await moving(0.3, 3, flags);
-  const { header, next, more } = await openInputs(file);
-  const plain = await replayed(header, next, more);
-  expect(plain.divergence).toBeNull();
-  const past = await Past.of(file, undefined, AROUND);
-  expect({ remark: past.remark, ms: past.toMs - past.fromMs }).toEqual({ remark: '', ms: plain.ms });
-  const page = viewer(past);
-  await past.at(past.toMs, () => {});
-  const { actors = [], pods = [] } = page.last('snapshot') ?? {};
-  expect(pods.length).toBeGreaterThan(1);
-  await page.at(past.fromMs);
-  const everything = { actor: 'node/pods/podManager', pod: pods[0]?.uid ?? '', events: true, decisions: true };
-  const eachMs = (past.toMs - past.fromMs) / 100;
-  for (let ms = past.fromMs; ms < past.toMs; ms += eachMs) await page.at(ms, everything);
-  await page.at(past.toMs, everything);
-  expect(page.last('snapshot')).toMatchObject({ actors, pods });
-  expect(page.last('pod')?.pod?.history.calls.length).toBeGreaterThan(0);
-});
+];
+it.each(rotating('what a recorded node keeps', KEEPS, KEEPS.length))(
+  'does not change a node that %s: the whole recording is there, however much is looked at',
+  async (_, flags) => {
+    const file = await moving(0.3, 3, flags);
+    const { header, next, more } = await openInputs(file);
+    const plain = await replayed(header, next, more);
+    expect(plain.divergence).toBeNull();
+    const past = await Past.of(file, undefined, AROUND);
+    expect({ remark: past.remark, ms: past.toMs - past.fromMs }).toEqual({ remark: '', ms: plain.ms });
+    const page = viewer(past);
+    await past.at(past.toMs, () => {});
+    const { actors = [], pods = [] } = page.last('snapshot') ?? {};
+    expect(pods.length).toBeGreaterThan(1);
+    await page.at(past.fromMs);
+    const everything = { actor: 'node/pods/podManager', pod: pods[0]?.uid ?? '', events: true, decisions: true };
+    const eachMs = (past.toMs - past.fromMs) / 100;
+    for (let ms = past.fromMs; ms < past.toMs; ms += eachMs) await page.at(ms, everything);
+    await page.at(past.toMs, everything);
+    expect(page.last('snapshot')).toMatchObject({ actors, pods });
+    expect(page.last('pod')?.pod?.history.calls.length).toBeGreaterThan(0);
+  },
+);
 
 it('steps from one input to the next, also where the clock moved while the node took one', async () => {
   const past = await Past.of(await moving(0.1, 2), undefined, AROUND);
@@ -151,6 +157,7 @@ it('steps from one input to the next, also where the clock moved while the node 
 it("opens Node's debugger at the state, and breaks there", async () => {
   const argv = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, '../../ctl/src/main.ts'), 'replay', path];
   const child = spawn(process.execPath, [...argv, '--until', 'foundation state=running', '--inspect-brk', '0'], {
+    env: { ...process.env, ...COMPILED_ONCE },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   try {

@@ -53,10 +53,10 @@ it('a stream of events that is given up at once does not stay with the runtime',
     const last = new AbortController();
     await cri.hints(last.signal);
     // Calls of one connection arrive in order, so the server has heard of all that were sent before the last.
-    await vi.waitFor(() => expect(open.size).toBe(2));
+    await vi.waitFor(() => expect(open.size).toBe(2), 30_000);
     kept.abort();
     last.abort();
-    await vi.waitFor(() => expect(open.size).toBe(0));
+    await vi.waitFor(() => expect(open.size).toBe(0), 30_000);
   } finally {
     cri.close();
     server.forceShutdown();

@@ -6,8 +6,9 @@ import { describe, expect, it } from 'vitest';
 import { noteFile, openHandling } from '../../../src/boot/process/handling.ts';
 import { loadLibc } from '../../../src/boot/process/libc.ts';
 import { STRIKES_WITHIN_MS, SUBJECTS_MAX } from '../../../src/machines/pod/setAside.ts';
+import { COMPILED_ONCE } from '../../compiled.ts';
 import { pod } from '../../machines/pods/fixtures.ts';
-import { tempDir, until } from '../helpers.ts';
+import { BLOCK, tempDir, until } from '../helpers.ts';
 
 const SRC = join(import.meta.dirname, '../../../src');
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
@@ -31,7 +32,10 @@ function begin(root: string, then: string): { process: ChildProcess; output(): s
     const die = () => process.kill(process.pid, 'SIGKILL');
     ${then}
   `;
-  const p = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const p = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...COMPILED_ONCE },
+  });
   let text = '';
   p.stdout.on('data', (d: Buffer) => (text += d.toString()));
   p.stderr.on('data', (d: Buffer) => (text += d.toString()));
@@ -102,7 +106,7 @@ describe('a process that dies while it handles a pod', () => {
       dir.path,
       `const heartbeat = new Heartbeat();
        startWatchdog({ shared: heartbeat.shared, limitMs: 500, noteFile: noteFile(root) });
-       setTimeout(() => heartbeat.begin('node/pods/volumes', 0) ?? handling.of('pod uid-1', () => { for (;;); }), 100);`,
+       setTimeout(() => heartbeat.begin('node/pods/volumes', 0) ?? handling.of('pod uid-1', () => { ${BLOCK} }), 100);`,
     );
     expect(ended.code).toBe(70);
     expect(ended.output).toContain('running node/pods/volumes (pod uid-1); exiting with code 70');

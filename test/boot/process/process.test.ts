@@ -9,7 +9,8 @@ import { acquireLock } from '../../../src/boot/process/lock.ts';
 import { createNotify, watchdogIntervalMs } from '../../../src/boot/process/notify.ts';
 import { setOomScore } from '../../../src/boot/process/oomScore.ts';
 import { startWatchdog } from '../../../src/boot/process/watchdog/watchdog.ts';
-import { tempDir, until } from '../helpers.ts';
+import { COMPILED_ONCE } from '../../compiled.ts';
+import { BLOCK, tempDir, until } from '../helpers.ts';
 
 const BOOT = join(import.meta.dirname, '../../../src/boot/boot.ts');
 const RUN = join(import.meta.dirname, '../../../src/boot/steps/run.ts');
@@ -26,7 +27,10 @@ interface Child extends AsyncDisposable {
 
 /** A node process that runs one module text; killed when the scope ends. */
 function child(program: string, ...flags: string[]): Child {
-  const p = spawn(process.execPath, [...flags, '--input-type=module-typescript', '-e', program], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const p = spawn(process.execPath, [...flags, '--input-type=module-typescript', '-e', program], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, ...COMPILED_ONCE },
+  });
   let text = '';
   p.stdout.on('data', (d: Buffer) => (text += d.toString()));
   p.stderr.on('data', (d: Buffer) => (text += d.toString()));
@@ -171,7 +175,7 @@ describe('the watchdog thread', () => {
       const { boot, BOOT_STEPS, processIo } = await import(${JSON.stringify(BOOT)});
       const early = BOOT_STEPS.slice(0, BOOT_STEPS.findIndex((s) => s.name === 'take the lock file'));
       const argv = ['--root-dir=${dir.path}', '--enable-server=false', '--healthz-port=0', '--fail-swap-on=false'];
-      const block = { name: 'block', run() { for (;;); } };
+      const block = { name: 'block', run() { ${BLOCK} } };
       const env = { ...process.env, ACTORLET_STALL_LIMIT_MS: '600' };
       await boot(argv, env, { io: processIo(), wiring: {}, steps: [...early, block] });
     `);
@@ -215,7 +219,7 @@ describe('the health port', () => {
       const { address } = await watchdog.serveHealth({ host: '127.0.0.1', port: 0 });
       heartbeat.begin('node/pods/workers/web', performance.now());
       writeSync(1, 'busy at ' + address + ' ');
-      for (;;);
+      ${BLOCK}
     `);
     await until('its main thread is busy', () => / at \S+ /.test(node.output()));
     const port = Number(/:(\d+) /.exec(node.output())?.[1]);
@@ -346,7 +350,7 @@ describe('the real process', () => {
         ...createNode(),
         start: async () => {
           heartbeat.begin('node/pods/config', 0);
-          ports.handling.of('pod uid-1', () => { for (;;); });
+          ports.handling.of('pod uid-1', () => { ${BLOCK} });
         },
       });`;
     for (const deaths of [1, 2]) {
