@@ -182,7 +182,7 @@ export class Daemon {
   async wait<T>(what: string, probe: () => T | Promise<T>, o: { timeoutMs?: number; everyMs?: number } = {}) {
     const child = this.#child;
     try {
-      return await until(what, probe, { timeoutMs: WAIT_TIMEOUT_MS, everyMs: 50, ...o });
+      return await until(what, probe, { timeoutMs: WAIT_TIMEOUT_MS, ...o });
     } catch (error) {
       const state = child === undefined || child.exitCode === null ? '' : `; the daemon ended with ${child.exitCode}`;
       const log = this.log().split('\n').slice(-25).join('\n');

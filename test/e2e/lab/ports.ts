@@ -16,7 +16,15 @@ export const quietLog: Logger = {
   child: () => quietLog,
 };
 
-/** Waits for a condition, looking every `everyMs` (default 10); fails with `what` after `timeoutMs` (default 90 s). */
+/** A look costs the runtime and the daemon processor time. So a long wait looks less often than a short one. */
+const FIRST_LOOK_MS = 10;
+const LOOKS_GROW = 1.2;
+const SELDOM_MS = 200;
+
+/**
+ * Waits for a condition; fails with `what` after `timeoutMs` (default 90 s). It looks every `everyMs`; without it after 10 ms, and then
+ * less and less often, up to every 200 ms. Give `everyMs` where a moment must not be missed.
+ */
 export async function until<T>(
   what: string,
   probe: () => T | Promise<T>,
@@ -24,6 +32,7 @@ export async function until<T>(
 ): Promise<NonNullable<Exclude<T, false>>> {
   const deadline = performance.now() + (o.timeoutMs ?? 90_000);
   let last: unknown;
+  let pauseMs = o.everyMs ?? FIRST_LOOK_MS;
   for (;;) {
     try {
       const value = await probe();
@@ -33,6 +42,7 @@ export async function until<T>(
       last = error;
     }
     if (performance.now() > deadline) throw new Error(`gave up waiting for ${what}; last: ${String(last)}`);
-    await new Promise((resolve) => setTimeout(resolve, o.everyMs ?? 10));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    if (o.everyMs === undefined) pauseMs = Math.min(SELDOM_MS, pauseMs * LOOKS_GROW);
   }
 }

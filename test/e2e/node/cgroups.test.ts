@@ -166,7 +166,9 @@ it('a runtime that comes up after the daemon: no pod is refused for the cgroups 
   await lab.kill();
   for (const name of names) daemon.put(`${name}.yaml`, manifest(name, [steady('main')]));
   await daemon.start({ ready: false });
-  await daemon.wait('its tree to be there', async () => (await daemon.ctl('tree').catch(() => '')).includes('cgroups'));
+  await daemon.wait('its tree to be there', async () => (await daemon.ctl('tree').catch(() => '')).includes('cgroups'), {
+    everyMs: 1_000,
+  });
   await lab.start();
   const pods = await Promise.all(names.map((name) => daemon.phase(name, 'Running', 60_000)));
   const started = pods.map((p) => Date.parse(p.status.containerStatuses?.[0]?.state.running?.startedAt ?? ''));

@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { rotating } from '../../rotation.ts';
 import { buildDaemon, createDaemon, type Daemon, NODE_NAME, type PodView } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { until } from '../lab/ports.ts';
@@ -11,6 +12,8 @@ import { containers, running, sandboxes, statusOf } from '../runtime.ts';
 let lab: Containerd;
 let daemon: Daemon;
 const PODS = 20;
+/** The daemon is killed in the middle of something. */
+const MOMENT = { everyMs: 10 };
 const names = (burst: string) => Array.from({ length: PODS }, (_, i) => `${burst}-${String(i).padStart(2, '0')}`);
 
 beforeAll(async () => {
@@ -101,17 +104,18 @@ describe('the daemon killed while it starts 20 pods', () => {
     ['half way', PODS / 2, 'at once'],
     ['near the end', PODS - 3, 'at once'],
   ];
-  it.each(moments)(
+  it.each(rotating('moments of a burst', moments, moments.length))(
     '%s (%i running) comes back %s to 20 running pods: none twice, and what ran was not touched',
     async (_, runningMin, when) => {
       const burst = `b${runningMin}`;
       // Never: the hardest, since a start that failed may not be tried again.
       for (const name of names(burst)) daemon.put(`${name}.yaml`, manifest(name, [steady()], { spec: { restartPolicy: 'Never' } }));
       if (runningMin === 0) {
-        await until('the first sandbox', async () => (await sandboxes(lab)).some((s) => s.metadata?.name.startsWith(`${burst}-`)));
+        await until('the first sandbox', async () => (await sandboxes(lab)).some((s) => s.metadata?.name.startsWith(`${burst}-`)), MOMENT);
       } else {
         await until(`${runningMin} running`, async () => Object.keys(of(burst, await running(lab))).length >= runningMin, {
           timeoutMs: 60_000,
+          ...MOMENT,
         });
       }
       await daemon.end('SIGKILL');
@@ -186,7 +190,7 @@ describe('the daemon killed when all is quiet', () => {
     const left = async () => (await containers(lab)).filter((c) => ending.includes(c.pod) && c.running).length;
     const before = await left();
     for (const file of readdirSync(daemon.manifests)) if (file.startsWith('steady-')) daemon.remove(file);
-    await until('the first to end', async () => (await left()) < before, { timeoutMs: 30_000 });
+    await until('the first to end', async () => (await left()) < before, { timeoutMs: 30_000, ...MOMENT });
     await daemon.end('SIGKILL');
     console.log(`ending: ${await left()} of ${before} still running at the kill`);
     await daemon.start();

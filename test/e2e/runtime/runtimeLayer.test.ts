@@ -159,14 +159,14 @@ describe('the runtime actors on a real containerd', () => {
     await until('the pod to be listed', () => tree.registry.read(runtimePodsView)?.value.pods.has(uid));
     const killed = Date.now();
     await lab.kill();
-    await until('the loss', () => tree.registry.read(criView)?.value.state !== 'ready', { timeoutMs: 8000 });
+    await until('the loss', () => tree.registry.read(criView)?.value.state !== 'ready');
     console.log(`runtime killed -> link knows: ${Date.now() - killed} ms`);
     expect(tree.registry.read(criView)?.value.reason).not.toBe('');
     await expect(client.read('ContainerStatus', { containerId })).rejects.toThrow(/ContainerStatus/);
     // From before the start: the link may be ready, and every pod marked, before this process sees containerd answer.
     const up = Date.now();
     await lab.start();
-    await until('the return', () => tree.registry.read(criView)?.value.state === 'ready', { timeoutMs: 8000 });
+    await until('the return', () => tree.registry.read(criView)?.value.state === 'ready');
     console.log(`runtime back -> link ready: ${Date.now() - up} ms`);
     await until('every pod marked', () => dirtyAfter(uid, up));
     expect((await client.read('ContainerStatus', { containerId })).status?.state).toBe('CONTAINER_RUNNING');

@@ -128,7 +128,10 @@ describe('a daemon with fault injection', { timeout: 300_000 }, () => {
       );
     }
     expect(await daemon.ctl('inject', 'kill', 'pod', 'bystander')).toContain(`killed ${paths[0]}`);
-    await daemon.wait('the node to be well again', async () => !/^\[-\]/m.test(await daemon.ctl('healthz')), { timeoutMs: LONG_MS });
+    await daemon.wait('the node to be well again', async () => !/^\[-\]/m.test(await daemon.ctl('healthz')), {
+      timeoutMs: LONG_MS,
+      everyMs: 1_000,
+    });
     await daemon.wait('every pod to be ready', async () => (await daemon.pods()).every((p) => p.status.containerStatuses?.[0]?.ready), {
       timeoutMs: LONG_MS,
     });

@@ -91,7 +91,7 @@ afterEach(async () => {
 
 const podNames = () => [...wanted.values()].map((r) => r.pod.metadata.name).sort();
 async function eventually(what: string, condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 5_000;
+  const deadline = performance.now() + 30_000;
   while (!condition()) {
     if (performance.now() > deadline) throw new Error(`never: ${what}; have ${podNames()}; ${JSON.stringify(tree.state())}`);
     await new Promise((resolve) => setTimeout(resolve, 2));
