@@ -1,6 +1,7 @@
 /** A program of a test, and all that it prints. */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { COMPILED_ONCE } from '../../../test/compiled.ts';
 
 const running = new Set<ChildProcess>();
 
@@ -13,7 +14,7 @@ export interface StartedProgram {
 }
 
 export function startProgram(program: string, args: readonly string[], o: Pick<SpawnOptions, 'cwd' | 'env'> = {}): StartedProgram {
-  const child = spawn(program, args, { ...o, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, args, { env: { ...process.env, ...COMPILED_ONCE }, ...o, stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
   let said = '';
   for (const stream of [child.stdout, child.stderr]) {
