@@ -66,8 +66,9 @@ export default defineConfig({
           experimental,
           env: { ACTORLET_PROGRAMS: 'built' },
           include: ['test/e2e/**/*.test.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          // Several waits of up to 90 s.
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
           expect: { poll },
           setupFiles,
           pool: 'forks',

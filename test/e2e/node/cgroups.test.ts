@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createCgroups } from '../../../src/boot/dependencies/cgroups/cgroups.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
+import { BY_PROGRAM, buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { until } from '../lab/ports.ts';
 import { manifest, steady } from '../manifests.ts';
@@ -166,9 +166,7 @@ it('a runtime that comes up after the daemon: no pod is refused for the cgroups 
   await lab.kill();
   for (const name of names) daemon.put(`${name}.yaml`, manifest(name, [steady('main')]));
   await daemon.start({ ready: false });
-  await daemon.wait('its tree to be there', async () => (await daemon.ctl('tree').catch(() => '')).includes('cgroups'), {
-    everyMs: 1_000,
-  });
+  await daemon.wait('its tree to be there', async () => (await daemon.ctl('tree').catch(() => '')).includes('cgroups'), BY_PROGRAM);
   await lab.start();
   const pods = await Promise.all(names.map((name) => daemon.phase(name, 'Running', 60_000)));
   const started = pods.map((p) => Date.parse(p.status.containerStatuses?.[0]?.state.running?.startedAt ?? ''));

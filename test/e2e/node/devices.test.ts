@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startPlugin, type TestPlugin } from '../../allocation/devicePlugin.ts';
 import { askPodResources } from '../../edge/podResourcesClient.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
+import { BY_PROGRAM, buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { manifest, steady } from '../manifests.ts';
 import { containers, exec } from '../runtime.ts';
@@ -139,7 +139,7 @@ describe('device plugins', () => {
     daemon.put('plain.yaml', manifest('plain', [steady('main')]));
     await ready('plain');
     const tells = (words: RegExp, ...of: string[]) =>
-      daemon.wait(`why to say ${words}`, async () => words.test(await daemon.ctl('why', ...of)), LONG);
+      daemon.wait(`why to say ${words}`, async () => words.test(await daemon.ctl('why', ...of)), { ...BY_PROGRAM, ...LONG });
     await tells(/device plugin of e2e\.example\.com\/gpu: Allocate of container main: no answer for/, 'waits');
     await expect(mute.register(server(), { resource: 'nodomain' })).rejects.toThrow('the ResourceName "nodomain" is invalid');
     await expect(mute.register(server(), { resource: RESOURCE, version: 'v9' })).rejects.toThrow('API version "v9" is not supported');

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DeathHead } from '../../../src/machines/reclaim/deaths/messages.ts';
-import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../daemon.ts';
+import { BY_PROGRAM, buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
 import { hostPid, running } from '../runtime.ts';
@@ -63,7 +63,7 @@ it('tells of each in plain words, with what a person needs, and without secrets'
     mount: /^has been waiting for its volumes for /,
   };
   for (const [name, title] of Object.entries(expected))
-    expect(await daemon.wait(`a death of ${name}`, async () => (await deaths(name))[0]?.title)).toMatch(title);
+    expect(await daemon.wait(`a death of ${name}`, async () => (await deaths(name))[0]?.title, BY_PROGRAM)).toMatch(title);
 
   const text = (name: string, ...more: string[]) => daemon.ctl('death', `${name}-${NODE_NAME}`, ...more);
   expect(await text('hog')).toContain('eating');
