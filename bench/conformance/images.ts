@@ -17,6 +17,22 @@ interface StandIn {
 }
 
 const EFFECTIVE_UID = '#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("Effective uid: %d\\n", geteuid()); return 0; }\n';
+/**
+ * The shell of the image is one of busybox that passes variables on whose names are no identifiers. Debian's busybox drops these; bash, whose
+ * errors read otherwise, keeps them.
+ */
+const SHELL = `#include <ctype.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **arguments) {
+  const char *shell = "/bin/busybox";
+  for (char **variable = environ; *variable; variable++)
+    for (char *at = *variable; *at && *at != '='; at++)
+      if (*at != '_' && !(at > *variable ? isalnum(*at) : isalpha(*at))) shell = "/bin/bash";
+  execv(shell, arguments);
+  return 127;
+}
+`;
 /** Of a driver of volumes or devices only the proxy is there, which drivers inside of the test's own process need. */
 const SOCKET_PROXY = join(import.meta.dirname, 'socketProxy.c');
 /** Of the user database of agnhost, which specs of supplementary groups read. */
@@ -33,8 +49,10 @@ function text(path: string, content: string): TarEntry {
 function standIns(agnhost: string): StandIn[] {
   const busybox = [...busyboxFiles(), ...moreApplets()];
   const withBash = [...busybox, ...hostProgram('/bin/bash')];
-  // The shell of the image keeps variables whose names are no identifiers, which Debian's busybox does not.
-  const shell = [...withBash.filter(({ path }) => path !== 'bin/sh'), link('bin/sh', 'bash')];
+  const shell: readonly TarEntry[] = [
+    ...withBash.filter(({ path }) => path !== 'bin/sh'),
+    { kind: 'file', path: 'bin/sh', data: compiled(SHELL), mode: 0o755 },
+  ];
   const withAgnhost: readonly TarEntry[] = [
     ...withBash.filter(({ path }) => !AGNHOST_USERS.some((users) => users.path === path)),
     ...AGNHOST_USERS,
@@ -59,6 +77,10 @@ function standIns(agnhost: string): StandIn[] {
       image: {
         layer: [...busybox, { kind: 'file', path: 'hostpathplugin', data: compiled(readFileSync(SOCKET_PROXY, 'utf8')), mode: 0o755 }],
       },
+    },
+    {
+      pattern: /\/glibc-dns-testing:/,
+      image: { layer: [...busybox.filter(({ path }) => path !== 'bin/hostname'), ...hostProgram('/bin/hostname')], cmd: ['sh'] },
     },
     { pattern: /\/nonroot:/, image: { layer: busybox, cmd: ['sh'], user: '1234' } },
     {
