@@ -10,6 +10,7 @@ import { createReferenceKubelet, type ReferenceKubelet } from '../../test/e2e/la
 import { type Containerd, startContainerd } from '../../test/e2e/lab/containerd.ts';
 import { until } from '../lib/report.ts';
 import { importImages } from './images.ts';
+import { noteCgroup } from './ownNamespaces.ts';
 import { asset, optionalAsset } from './programs.ts';
 
 export const AGENTS = ['actorlet', 'kubelet'] as const;
@@ -56,6 +57,7 @@ export class SpecNode {
     ])
       execFileSync('ip', args, { stdio: 'pipe' });
     const lab = await startContainerd();
+    noteCgroup(o.dir, lab.cgroupParent);
     const missing = importImages(o.images, { agnhost: asset('agnhost'), dir: o.dir, ctr: (...args) => lab.ctr(...args) });
     const plane = await startControlPlane({
       ...{ controllerManager: true, scheduler: true },
