@@ -14,10 +14,10 @@ export interface Mark {
   what: string;
 }
 
-const WIDTH = 1000;
+const WIDTH = 1100;
 const ROW = 110;
 const LEFT = 150;
-const RIGHT = 230;
+const RIGHT = 330;
 
 const escaped = (text: string) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
