@@ -14,13 +14,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { removeTree as removeLeft } from '../../src/actors/reclaim/files.ts';
 import { removeTree } from '../../src/actors/services/volumes/disk/files.ts';
 import { writeAtomically } from '../../src/actors/services/volumes/files/atomicWriter.ts';
 import { createClock, createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { pathProblem } from '../../src/machines/services/volumes/atomic.ts';
 import type { Mounter } from '../../src/ports/machine/mounter.ts';
-import type { HostFs } from '../../src/ports/ports.ts';
+import type { FileInfo, HostFs } from '../../src/ports/ports.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -162,6 +163,31 @@ describe('removing a volume', () => {
     expect(existsSync(join(dir, 'volume'))).toBe(false);
     expect(existsSync(join(outside, 'precious'))).toBe(true);
     await removeTree(fs, join(dir, 'volume'), []);
+  });
+
+  it('removes files that say another device than their directory, as those of an overlay do, and enters no such directory', async () => {
+    const real = createHostFs();
+    const overlay = (of: (info: FileInfo, path: string) => number): HostFs => ({
+      ...real,
+      lstat: async (path) => {
+        const info = await real.lstat(path);
+        return { ...info, dev: of(info, path) };
+      },
+    });
+    for (const remove of [
+      (fs: HostFs, path: string) => removeTree(fs, path, []),
+      async (fs: HostFs, path: string) => void (await removeLeft(fs, { dir: path, dev: 1 })),
+    ]) {
+      mkdirSync(join(dir, 'volume/a/b'), { recursive: true });
+      writeFileSync(join(dir, 'volume/a/b/file'), 'x');
+      symlinkSync('a', join(dir, 'volume/data'));
+      const entered = overlay((info, path) => (info.kind !== 'dir' ? 3 : path.endsWith('/b') ? 2 : 1));
+      await expect(remove(entered, join(dir, 'volume'))).rejects.toThrow('a/b lies on another file system');
+      expect(existsSync(join(dir, 'volume/a/b/file'))).toBe(true);
+      const layered = overlay((info) => (info.kind === 'dir' ? 1 : 3));
+      await remove(layered, join(dir, 'volume'));
+      expect(readdirSync(dir)).toEqual([]);
+    }
   });
 
   it('removes a link in its place, not what it leads to', async () => {

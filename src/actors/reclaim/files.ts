@@ -20,7 +20,8 @@ export async function removeTree(fs: HostFs, at: { dir: string; dev: number }, g
   for (const name of await fs.readdir(dir)) {
     const path = `${dir}/${name}`;
     const info = await fs.lstat(path);
-    if (info.dev !== dev) throw new Error(`${path} lies on another file system (a mount?); ${dir} is left alone`);
+    // Files of an overlay say the device of their layer, and one that something is mounted on cannot be unlinked.
+    if (info.kind === 'dir' && info.dev !== dev) throw new Error(`${path} lies on another file system (a mount?); ${dir} is left alone`);
     if (!goOn()) return false;
     if (info.kind !== 'dir') await fs.unlink(path);
     else if (!(await removeTree(fs, { dir: path, dev }, goOn))) return false;

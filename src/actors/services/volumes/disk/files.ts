@@ -41,9 +41,10 @@ async function removeBelow(fs: HostFs, dir: string, dev: number): Promise<void> 
   for (const name of await fs.readdir(dir)) {
     const path = `${dir}/${name}`;
     const info = await fs.lstat(path);
-    if (info.dev !== dev) throw new Error(`${path} lies on another file system; ${dir} is left alone`);
-    if (info.kind === 'dir') await removeBelow(fs, path, dev);
-    else await fs.unlink(path);
+    // Files of an overlay say the device of their layer, and one that something is mounted on cannot be unlinked.
+    if (info.kind !== 'dir') await fs.unlink(path);
+    else if (info.dev !== dev) throw new Error(`${path} lies on another file system; ${dir} is left alone`);
+    else await removeBelow(fs, path, dev);
   }
   await fs.rmdir(dir);
 }
