@@ -198,6 +198,18 @@ describe('beside a kubelet that makes other choices', () => {
     expect(disagreedAt(b)).toEqual([]);
   });
 
+  it('has the words of a failed pull once, however often the kubelet backs off', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'absent', { life: 'pullError=no such host' });
+    const waiting = (status: Status) => status?.containerStatuses?.[0]?.state.waiting;
+    await h.until('the kubelet backs off', () => waiting(inApi(b, 'absent')?.status)?.reason === 'ImagePullBackOff', 300_000);
+    await h.advance(90_000);
+    expect(waiting(b.status('absent'))?.message).toMatch(/no such host$/);
+    expect(waiting(b.status('absent'))?.message).not.toMatch(/Back-off.*Back-off|ErrImagePull.*ErrImagePull/);
+    expect(unknown(b)).toEqual([]);
+  });
+
   it('adds nothing to what the kubelet said of a pod that had ended before', async () => {
     await using b = await beside({
       started: async (h) => {

@@ -9,6 +9,7 @@ import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
 import type { Clock, Ports } from '@actorlet/kubelet/ports/ports.ts';
 import type { UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
 import { KubeBorder } from './api/kube.ts';
+import { pullWords } from './api/shows.ts';
 import { FileBorder } from './disk/files.ts';
 import { csiBorder, mounterBorder } from './disk/mounts.ts';
 import { Expectations } from './expectations.ts';
@@ -145,7 +146,7 @@ function pullFailure(kube: KubeBorder | null, image: string): string | null {
     const names = containers.filter((c) => c.image === image).map((c) => c.name);
     for (const s of listOf(status.containerStatuses).concat(listOf(status.initContainerStatuses))) {
       const waiting = isRecord(s.state) && isRecord(s.state.waiting) ? s.state.waiting : {};
-      if (names.includes(s.name) && PULL_FAILURES.includes(waiting.reason)) return String(waiting.message ?? waiting.reason);
+      if (names.includes(s.name) && PULL_FAILURES.includes(waiting.reason)) return pullWords(String(waiting.message ?? waiting.reason));
     }
   }
   return null;

@@ -45,6 +45,13 @@ const KNOWN: readonly { kind: ExpectedKind; seen: RegExp; entry: string }[] = [
     seen: /^status\.podIP(?: is absent, not |s has 0 entries, not \d+: \[\{"ip":")127\./,
     entry: '`--node-ip` is used as written.',
   },
+  {
+    kind: 'NodeStatus',
+    seen: /^status\.addresses(?:\[InternalIP\] is absent, not | has [01] entries, not 2: \[)\{"type":"InternalIP","address":"127\./,
+    entry: '`--node-ip` is used as written.',
+  },
+  // It has no address at all then.
+  { kind: 'NodeStatus', seen: /^status\.addresses\[Hostname\] is absent/, entry: '`--node-ip` is used as written.' },
 ];
 
 /** The entry of docs/differences.md that this is about; null: it is on no list. */

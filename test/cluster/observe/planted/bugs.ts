@@ -32,11 +32,11 @@ export const STATIC: Readonly<Record<string, { containers: Container[] }>> = { f
 
 export const BUGS: readonly Bug[] = [
   {
-    id: 'the end of the instance before is not shown',
+    id: 'restarts are counted from one',
     file: `${STATUS}/containers.ts`,
-    find: '    status.lastState = state;\n    break;',
-    replace: '    break;',
-    named: /^differs PodStatus default\/crash .*lastState\.terminated is .*, not absent/,
+    find: '    restartCount: from.restartCount,',
+    replace: '    restartCount: from.restartCount + 1,',
+    named: /^differs PodStatus default\/\w+ .*restartCount is \d+, not \d+/,
   },
   {
     id: 'containers that are not ready are listed as unknown',

@@ -70,8 +70,18 @@ function missingOfList(wanted: readonly unknown[], has: unknown, path: string): 
 const BACK_OFF = /^back-off \S+ restarting failed /;
 function sameWords(wanted: unknown, has: unknown): boolean {
   if (wanted === has) return true;
-  if (typeof wanted !== 'string' || typeof has !== 'string' || !BACK_OFF.test(wanted)) return false;
-  return wanted.replace(BACK_OFF, '') === has.replace(BACK_OFF, '');
+  if (typeof wanted !== 'string' || typeof has !== 'string') return false;
+  if (PULL_REASONS.has(wanted) && PULL_REASONS.has(has)) return true;
+  if (PULL_BACK_OFF.test(wanted) || PULL_BACK_OFF.test(has)) return pullWords(wanted) === pullWords(has);
+  return BACK_OFF.test(wanted) && wanted.replace(BACK_OFF, '') === has.replace(BACK_OFF, '');
+}
+
+/** Whether it tries or waits to try again is a matter of when it last looked at the pod. */
+const PULL_REASONS: ReadonlySet<string> = new Set(['ErrImagePull', 'ImagePullBackOff']);
+const PULL_BACK_OFF = /^Back-off pulling image "[^"]*"(?:: ErrImagePull: |: )/;
+/** Of the failure itself, without what is said of the back-off. */
+export function pullWords(message: string): string {
+  return message.replace(PULL_BACK_OFF, '');
 }
 
 /** The kubelet writes an amount anew, in the unit that fits: `31250Ki` for 32M. */
