@@ -30,8 +30,7 @@ const SHARE_MAX = 0.25;
 /** Of these each commit runs another part, and parts differ. */
 const ROTATING: ReadonlySet<string> = new Set([
   ...['integration', 'growth', 'schemas', 'fuzz', 'boot'].map((name) => `test/${name}`),
-  'packages/sim',
-  'packages/replay',
+  ...['inspect', 'replay', 'sim', 'world'].map((name) => `packages/${name}`),
 ]);
 const ROTATING_SHARE_MAX = 0.75;
 /** And these seconds: parts rotate, and a small folder has nothing that evens out. */
