@@ -27,7 +27,7 @@ export const BUGS: readonly Bug[] = [
     file: `${WORKERS}/container/crashBackoff.ts`,
     find: 'return advanced(Math.min(entry.delayMs * 2, input.maxMs));',
     replace: 'return advanced(Math.min(entry.delayMs * 3, input.maxMs));',
-    daemon: 'seed-8-n1-1',
+    daemon: 'seed-8-n1-2',
     told: [/waiting\.message: then "back-off 20s restarting failed container=c0 .*, now "back-off 30s/],
   },
   {
@@ -127,7 +127,7 @@ export const BUGS: readonly Bug[] = [
     file: 'src/actors/pods/workers/effects.ts',
     find: 'const message = `Back-off restarting failed container',
     replace: 'const message = `Backoff restarting failed container',
-    daemon: 'seed-8-n1-1',
+    daemon: 'seed-8-n1-2',
     told: [/the event BackOff default\/p3-n1 spec\.containers\{c0\}/, /differs: message: then "Back-off .*now "Backoff/],
   },
   {

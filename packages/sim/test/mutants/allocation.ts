@@ -67,7 +67,7 @@ export const ALLOCATION_MUTANTS: readonly Mutant[] = [
   {
     id: 'a pod as a whole is said to have what it had first',
     file: 'src/machines/pods/status/generate.ts',
-    find: 'const isUnchanged = input.resizing === undefined || ',
-    replace: 'const isUnchanged = ',
+    find: 'const resources = input.resizing === undefined ? granted : input.resizing.was;',
+    replace: 'const resources = old.resources ?? granted;',
   },
 ];

@@ -245,8 +245,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a container of a changed sandbox is started in the old one',
     file: 'src/machines/pods/workers/container/containerMachine.ts',
-    find: "{ guard: 'stale' },\n          { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },",
-    replace: "{ guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },",
+    find: "{\n            guard: 'stale',\n            actions: [cancel('lookAgain'), raise({ type: 'look.again' }, { id: 'lookAgain', delay: OBSERVE_AGAIN_MS })],\n          },",
+    replace: '',
   },
   {
     id: 'an instance that was created and never started stays beside its replacement',
