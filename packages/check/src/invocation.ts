@@ -124,7 +124,6 @@ function kubeadmUnit(): ServiceUnit {
     commands: [['kubelet', ...unit, '$KUBELET_KUBEADM_ARGS', '$KUBELET_EXTRA_ARGS']],
     ...{ expands: true, type: '', ignored: [] },
     environment: new Map(),
-    unset: [],
     environmentFiles: [files.env, ...files.extra].map((path) => ({ path, optional: true })),
   };
 }

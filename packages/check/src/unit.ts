@@ -39,8 +39,6 @@ export interface ServiceUnit {
   type: string;
   environment: Map<string, string>;
   environmentFiles: EnvironmentFile[];
-  /** `NAME`, or `NAME=VALUE` for that value alone: taken away at last, whoever set it. */
-  unset: string[];
   /** Lines that systemd leaves out. */
   ignored: { where: string; why: string }[];
 }
@@ -67,10 +65,7 @@ export async function readUnit(prefix: string, name = UNIT): Promise<ServiceUnit
   const paths = [...(main === undefined ? [] : [main.path]), ...[...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path)];
   if (paths.length === 0) return null;
   const files = paths.map((path) => `${prefix}${path}`);
-  const unit: ServiceUnit = {
-    ...{ files, commands: [], expands: true, type: '', ignored: [] },
-    ...{ environment: new Map(), environmentFiles: [], unset: [] },
-  };
+  const unit: ServiceUnit = { files, commands: [], expands: true, type: '', environment: new Map(), environmentFiles: [], ignored: [] };
   for (const path of paths) {
     try {
       await addSettings(unit, { path, prefix, unit: name }, (await textOf(`${prefix}${path}`)) ?? '');
@@ -127,9 +122,6 @@ function addSetting(unit: ServiceUnit, { key, value, of }: { key: string; value:
     if (value === '') unit.environmentFiles = [];
     else if (isAbsolute(path)) unit.environmentFiles.push({ path, optional });
     else throw new Error(`${JSON.stringify(path)} is not an absolute path`);
-  } else if (key === 'UnsetEnvironment') {
-    if (value === '') unit.unset = [];
-    unit.unset.push(...wordsOf(value, 'strict').words.map((word) => specified(word, of)));
   }
 }
 function addVariable(environment: Map<string, string>, word: string): void {
@@ -214,9 +206,9 @@ async function specifiersOf({ path, prefix, unit }: Place): Promise<Specifiers> 
   return (letter) => (Object.hasOwn(fixed, letter) ? fixed[letter] : undefined);
 }
 
-/** The variables of files, which win over those of the unit, without those that it takes away. `missing`: files that the service does not start without. */
+/** The variables of files, which win over those of the unit. `missing`: files that the service does not start without. */
 export async function variablesOf(
-  unit: Pick<ServiceUnit, 'environment' | 'environmentFiles' | 'unset'>,
+  unit: Pick<ServiceUnit, 'environment' | 'environmentFiles'>,
   prefix: string,
   said: {
     read(path: string, names: readonly string[]): void;
@@ -242,10 +234,6 @@ export async function variablesOf(
         said.bad(path, messageOf(error));
       }
     }
-  }
-  for (const word of unit.unset) {
-    const at = word.indexOf('=');
-    if (at < 0 || all.get(word.slice(0, at)) === word.slice(at + 1)) all.delete(at < 0 ? word : word.slice(0, at));
   }
   return all;
 }

@@ -149,10 +149,6 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS \\
     const { findings } = await run(argv);
     const errors = findings.filter((f) => f.level === 'error').map((f) => f.what);
     expect(errors).toContainEqual(expect.stringContaining('--nope'));
-    dir.write(`etc/${of}.d/30-without.conf`, '[Service]\nUnsetEnvironment=PORT=1 KUBELET_EXTRA_ARGS\n');
-    const without = (await run(argv)).findings;
-    expect(without).not.toContainEqual(expect.objectContaining({ what: expect.stringContaining('--nope') }));
-    expect(about(without, 'healthzPort')).toMatchObject([{ level: 'error' }]);
     expect(errors).not.toContainEqual(expect.stringContaining('--lost'));
     dir.write('etc/extra', 'KUBELET_EXTRA_ARGS=--max-pods=7\n');
     expect(about((await run(argv)).findings, 'healthzPort')).toMatchObject([{ level: 'error' }]);
