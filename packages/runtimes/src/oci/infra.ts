@@ -174,7 +174,8 @@ async function up(i: InfraInput, o: { file: string; args: string[]; what: string
     await new Promise<void>((resolve, reject) => {
       child.stdout.once('data', () => resolve());
       child.once('error', reject);
-      child.once('exit', (code) => setImmediate(() => reject(new Error(words.trim() || `it ended with ${code}`))));
+      // Not at its exit: its words may come later.
+      child.once('close', (code) => reject(new Error(words.trim() || `it ended with ${code}`)));
       timer = setTimeout(() => reject(new Error(`it was not up within ${READY_WITHIN_MS} ms`)), READY_WITHIN_MS);
     });
     if (child.pid === undefined) throw new Error('it has no pid');

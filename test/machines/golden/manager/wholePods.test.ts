@@ -121,6 +121,8 @@ goldenTable('pods as a whole are as recorded', 'manager/wholePods', {
   'plan: more; who has no limit follows': () => plan(MORE),
   'plan: less': () => plan(LESS),
   'plan: what this worker has set': () =>
-    planResize({ pod: MORE, status: observed([]), inForce: new Map([[WHOLE_POD, NO_AMOUNTS]]), facts: FACTS }).steps.map((s) => s.resource),
+    planResize({ pod: MORE, status: observed([]), inForce: new Map([[WHOLE_POD, NO_AMOUNTS]]), facts: FACTS, said: null }).steps.map(
+      (s) => s.resource,
+    ),
   'asked: each resource for itself': () => askedChanges(guaranteed('1', '1Gi'), pod({ containers: [container('web', own)] })),
 });

@@ -68,8 +68,9 @@ export function tooMuch(
   taken: { bytes: number; inodes: number },
   { bytesMax, inodesMax }: Pick<Limits, 'bytesMax' | 'inodesMax'>,
 ): string | null {
-  if (taken.bytes > bytesMax) return tooLarge('unpacked image', bytesMax);
-  return taken.inodes > inodesMax ? `the image has more than ${inodesMax} files` : null;
+  // Many files take many blocks, so this is the closer reason where both are passed.
+  if (taken.inodes > inodesMax) return `the image has more than ${inodesMax} files`;
+  return taken.bytes > bytesMax ? tooLarge('unpacked image', bytesMax) : null;
 }
 
 /** Bytes and files that a folder takes on disk. */
