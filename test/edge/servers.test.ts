@@ -113,7 +113,7 @@ describe('the read-only port', () => {
   });
   it('answers 404 for what it does not know, 405 for a wrong method and for every debugging path', async () => {
     const s = await readOnly();
-    expect(await s.get('/nope')).toMatchObject({ status: 404, text: '404: Page Not Found' });
+    expect(await s.get('/nope')).toMatchObject({ status: 404, text: '404 page not found\n' });
     expect(await s.get('/pods/x')).toMatchObject({ status: 404 });
     expect(await s.get('/configz')).toMatchObject({ status: 404 });
     expect(await s.get('/statez')).toMatchObject({ status: 404 });

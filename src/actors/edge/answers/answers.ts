@@ -1,7 +1,10 @@
 /** Answers that every server gives, and a small router. */
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 
+/** Below a path that is known, as the reference's router says it. */
 export const NOT_FOUND: HttpReply = { status: 404, body: '404: Page Not Found' };
+/** Of a path that nobody has, as Go's own router says it. */
+export const NOWHERE: HttpReply = { status: 404, body: '404 page not found\n' };
 export const METHOD_NOT_ALLOWED: HttpReply = { status: 405, body: '405: Method Not Allowed' };
 export const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';
 
@@ -34,7 +37,7 @@ export function router(routes: Routes): (req: HttpRequest) => Promise<HttpReply>
     const free = any.get(path) ?? below.get(path) ?? below.get(path.slice(0, path.lastIndexOf('/')));
     if (free !== undefined) return free(req);
     const route = get.get(path);
-    if (route === undefined) return NOT_FOUND;
+    if (route === undefined) return NOWHERE;
     if (req.method !== 'GET' && req.method !== 'HEAD') return METHOD_NOT_ALLOWED;
     return route(req);
   };

@@ -10,7 +10,7 @@ import type { ServerEvent } from '../../../machines/edge/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest, TlsMaterial } from '../../../ports/sockets/net.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
-import { NOT_FOUND, text } from '../answers/answers.ts';
+import { NOWHERE, text } from '../answers/answers.ts';
 import { withRequestMetrics } from '../metrics/requestMetrics.ts';
 import { naming, specOfServer } from '../server.ts';
 import { METRICS_PATHS } from '../stats/figures.ts';
@@ -146,7 +146,7 @@ function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: HttpRequ
   const table = pages(ctx, o);
   const handle = async (req: HttpRequest, at: { path: string; name: string; parts: readonly string[] }): Promise<HttpReply> => {
     const page = table.get(at.name);
-    if (page === undefined) return NOT_FOUND;
+    if (page === undefined) return NOWHERE;
     const open = authenticator.impossible && isBelow(at.path, '/healthz');
     const refusal = open ? undefined : await admit(req, at.path);
     return refusal ?? page(req, at.parts);

@@ -62,7 +62,7 @@ export const isMetricsPage = (of: string): of is MetricsPage => METRICS_PAGES.so
 /** For labels of request metrics. */
 export const METRICS_PATHS = METRICS_PAGES.filter((of) => of !== '').map((of) => `metrics/${of}`);
 
-const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
+const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8; escaping=underscores';
 /** Families of /metrics that belong to /metrics/probes. */
 const PROBE_FAMILY = /^(prober_.*|process_start_time_seconds)$/;
 /** Families that /metrics itself has not: they have pages of their own, as in the reference. */

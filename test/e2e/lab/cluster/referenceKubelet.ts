@@ -133,6 +133,10 @@ export class ReferenceKubelet {
     return this.alive() ? this.#child?.pid : undefined;
   }
 
+  get healthzPort(): number {
+    return this.#healthzPort;
+  }
+
   log(): string {
     return readFileSync(join(this.#daemon.dir, 'reference.log'), { encoding: 'utf8', flag: 'a+' });
   }
@@ -151,6 +155,9 @@ export class ReferenceKubelet {
   async dispose(): Promise<void> {
     await this.end('SIGKILL');
     for (const dir of this.#made) rmSync(dir, { recursive: true, force: true });
+    // What was there before was empty: whyNoReferenceKubelet.
+    for (const dir of FIXED_FOLDERS.filter((of) => existsSync(of)))
+      for (const name of readdirSync(dir)) rmSync(join(dir, name), { recursive: true, force: true });
     for (const [path, value] of this.#tunables) if (readFileSync(path, 'utf8') !== value) writeFileSync(path, value);
   }
 }

@@ -48,7 +48,7 @@ async function ask({ client }: Asked, wish: { pods: readonly string[]; container
     return ((await client.post('/restart', wish)) as { pods: readonly RestartedPod[] }).pods;
   } catch (error) {
     if (error instanceof CtlError && error.status === 409) throw new CtlError(EXIT.no, printable(error.message), 409);
-    if (error instanceof CtlError && error.status === 404 && /Page Not Found/.test(error.message))
+    if (error instanceof CtlError && error.status === 404 && /page not found/i.test(error.message))
       throw new CtlError(EXIT.failed, 'this daemon is older than actorctl and restarts no pods.', 404);
     throw error;
   }
