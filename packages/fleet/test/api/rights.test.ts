@@ -1,41 +1,15 @@
 /** packaging/fleet/rbac.yaml allows all that nodes of a fleet ask of the API server. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
-import type { KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 import { adopt, removeNodes } from '../../src/boot/adopt.ts';
 import { embeddedWorld, quietLog } from '../../src/boot/world.ts';
-import { resourceOf } from '../../src/calls.ts';
 import { plainFleet } from '../../src/file.ts';
 import { Fleet } from '../../src/fleet.ts';
-
-const FILE = join(import.meta.dirname, '../../../../packaging/fleet/rbac.yaml');
-const WRITES = { POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' } as const;
-
-interface Rule {
-  apiGroups: string[];
-  resources: string[];
-  verbs: string[];
-}
-
-/** `get pods/log`, and its API group; null: it is no resource. */
-function rightOf({ verb, path, query }: KubeRequest): { group: string; resource: string; verb: string } | null {
-  const [, api, group = '', ...rest] = path.split('/');
-  if (api !== 'api' && api !== 'apis') return null;
-  const parts = api === 'apis' ? rest.slice(1) : rest;
-  const named = parts[0] === 'namespaces' && parts.length > 2 ? parts.length > 3 : parts.length > 1;
-  const reads = query?.watch === 'true' ? 'watch' : named ? 'get' : 'list';
-  return { group: api === 'apis' ? group : '', resource: resourceOf(path), verb: verb === 'GET' ? reads : WRITES[verb] };
-}
+import { refusedOf, rightOf } from './rights.ts';
 
 it('the service account of packaging/fleet may do all that a fleet asks', { timeout: 180_000 }, async () => {
-  const rules = parseAllDocuments(readFileSync(FILE, 'utf8'))
-    .map((doc) => doc.toJS() as { kind: string; rules?: Rule[] })
-    .flatMap(({ kind, rules: own }) => (kind === 'ClusterRole' ? (own ?? []) : []));
   const clock = createClock();
   const kube = simKube({ clock, rng: simRng('rights'), latencyMs: () => 0 });
   const put = (path: string, body: object) => expect(kube.handle({ verb: 'POST', path, body }).ok).toBe(true);
@@ -67,13 +41,8 @@ it('the service account of packaging/fleet may do all that a fleet asks', { time
     await fleet.stop();
     await removeNodes(['n-0', 'n-1'], asking);
   }
-  const rights = kube.calls.flatMap(({ request }) => rightOf(request) ?? []);
-  const asked = new Set(rights.map((right) => JSON.stringify(right)));
-  const refused = [...asked].filter((text) => {
-    const { group, resource, verb } = JSON.parse(text) as { group: string; resource: string; verb: string };
-    return !rules.some((r) => r.apiGroups.includes(group) && r.resources.includes(resource) && r.verbs.includes(verb));
-  });
-  expect(refused.sort()).toEqual([]);
-  const seen = rights.map(({ resource, verb }) => `${verb} ${resource}`);
+  const requests = kube.calls.map(({ request }) => request);
+  expect(refusedOf(requests)).toEqual([]);
+  const seen = requests.flatMap((of) => rightOf(of) ?? []).map(({ resource, verb }) => `${verb} ${resource}`);
   expect(seen).toEqual(expect.arrayContaining(['create serviceaccounts/token', 'patch pods/status', 'create leases', 'watch configmaps']));
 });

@@ -3,6 +3,7 @@ import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { expect, it } from 'vitest';
 import { decodeFleet } from '../../src/file.ts';
 import { apiServer, runnable } from '../adopt/rig.ts';
+import { refusedOf } from '../api/rights.ts';
 
 const HEAD = 'apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: demo }\nspec:\n';
 const GROUP = `${HEAD}  groups:
@@ -54,6 +55,7 @@ it('are slices of each node, which go with it, and a pod with a claim gets one',
   const phase = (): unknown => (store.list('pods')[0]?.status as { phase?: string } | undefined)?.phase;
   await expect.poll(phase).toBe('Running');
   await run.stop();
+  expect(refusedOf(api.kube.calls.map(({ request }) => request))).toEqual([]);
 });
 
 it.each([

@@ -9,6 +9,7 @@ import { startFleet } from '../../src/index.ts';
 import type { StorageSpec, VolumeFault } from '../../src/spec/hardware/storage.ts';
 import { Storage } from '../../src/storage/storage.ts';
 import { fleetTree } from '../../src/tree.ts';
+import { refusedOf } from '../api/rights.ts';
 
 const HEAD = 'apiVersion: actorlet.dev/v1alpha1\nkind: Fleet\nmetadata: { name: demo }\nspec:\n  groups: [{ name: a, count: 1 }]\n';
 const DRIVER = 'disk.csi.actorlet.dev';
@@ -24,7 +25,7 @@ function lab() {
   const objects = new Map<string, KubeObject>();
   const asked: KubeRequest[] = [];
   const request = async (of: KubeRequest): Promise<KubeResult> => {
-    if (of.verb !== 'GET') asked.push(of);
+    asked.push(of);
     const path = of.path.replace(/\/status$/, '');
     if (of.verb === 'POST') objects.set(`${path}/${(of.body as KubeObject).metadata.name}`, of.body as KubeObject);
     else if (of.verb === 'PATCH') objects.set(path, { ...objects.get(path), ...(of.body as object) } as KubeObject);
@@ -34,7 +35,10 @@ function lab() {
     const items = [...objects].filter(([at]) => at.split('/').at(-2) === plural).map(([, object]) => object);
     return { ok: true, code: 200, body: of.verb === 'GET' ? { items, metadata: { resourceVersion: '1' } } : {} };
   };
-  const watch: KubeApi['watch'] = async () => ({ ok: true, lines: (async function* () {})(), close() {} }) as never;
+  const watch: KubeApi['watch'] = async ({ path, query }) => {
+    asked.push({ verb: 'GET', path, query: { ...query, watch: 'true' } });
+    return { ok: true, lines: (async function* () {})(), close() {} } as never;
+  };
   const kube: KubeApi = { server: '', request, watch, closeConnections() {}, close() {} };
   const storage = new Storage({ storage: [SPEC], kube, clock: createClock(), rng: { next: () => 0 }, registry: () => tree.registry });
   const tree = fleetTree([storage.spec()], { ...ports, stopMs: 1_000 });
@@ -43,6 +47,7 @@ function lab() {
     const stopped = tree.stop();
     await ports.settle();
     await stopped;
+    expect(refusedOf(asked)).toEqual([]);
   };
   return { ...ports, objects, asked, storage, tree, stop };
 }
