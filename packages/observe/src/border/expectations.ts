@@ -340,12 +340,15 @@ export class Expectations {
     this.#timer = this.#clock.setTimeout(() => {
       this.#timer = undefined;
       // A machine that lets this program wait shows it the world late: that time is nobody's fault.
-      const lateMs = this.#clock.monoMs() - dueMs;
+      const nowMs = this.#clock.monoMs();
+      const lateMs = nowMs - dueMs;
+      // What began while it was held up has no more to be spared.
+      const later = (sinceMs: number): number => Math.min(sinceMs + lateMs, nowMs);
       if (lateMs > LATE_MS)
         for (const open of this.#open.values()) {
-          open.sinceMonoMs += lateMs;
-          for (const [field, sinceMs] of open.fields) open.fields.set(field, sinceMs + lateMs);
-          open.progressMonoMs += lateMs;
+          open.sinceMonoMs = later(open.sinceMonoMs);
+          for (const [field, sinceMs] of open.fields) open.fields.set(field, later(sinceMs));
+          open.progressMonoMs = later(open.progressMonoMs);
           open.boundMs = Math.min(open.boundMs + lateMs, LATE_BOUNDS_MAX * open.ownBoundMs);
         }
       this.#judge();
