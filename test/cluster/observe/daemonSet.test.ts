@@ -1,6 +1,6 @@
 /** The image, the DaemonSet and `kubectl debug` of packaging/observe, on a real API server with the reference kubelet. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -112,7 +112,7 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
   }, 180_000);
 
   test('the pod of the DaemonSet observes a pod of the kubelet, and is forbidden nothing, and begins anew with another kubelet', async () => {
-    await cluster.apply(daemonSet());
+    await cluster.apply(daemonSet('--listen=127.0.0.1:10261'));
     const pod = await podOf(
       NAMESPACE,
       'the observer runs',
@@ -128,16 +128,23 @@ describe.skipIf(whyNoReferenceKubelet() !== undefined)('beside the reference kub
     const [, token = ''] = /^http:\/\/127\.0\.0\.1:10260\/#token=(\S+)/.exec(ask('ui')) ?? [];
     expect(token).not.toBe('');
     // As from a laptop: the API server checks who asks, the kubelet forwards.
-    const named = await cluster.kubectl('-n', NAMESPACE, 'exec', pod.metadata.name, '-c', 'observe', '--', 'actorctl', 'why', 'seen');
-    expect(named).toMatch(/main: running for \d+s, 0 restarts/);
-    const forward = startKubectl(cluster.plane, ['-n', NAMESPACE, 'port-forward', pod.metadata.name, ':10260'], '', true);
+    const onNode = (...words: string[]): Promise<string> =>
+      cluster.kubectl('-n', NAMESPACE, 'exec', pod.metadata.name, '-c', 'observe', '--', 'actorctl', ...words);
+    expect(await onNode('why', 'seen')).toMatch(/main: running for \d+s, 0 restarts/);
+    const forward = startKubectl(cluster.plane, ['-n', NAMESPACE, 'port-forward', pod.metadata.name, ':10260', ':10261'], '', true);
     try {
-      const port = await cluster.daemon.wait(
-        'the port is forwarded',
-        async () => /127\.0\.0\.1:(\d+) ->/.exec(forward.ran.out)?.[1] ?? false,
-        LONG,
-      );
-      const page = await fetch(`http://127.0.0.1:${port}/`);
+      const portOf = (port: number): Promise<string> =>
+        cluster.daemon.wait(
+          `port ${port} is forwarded`,
+          async () => new RegExp(`127\\.0\\.0\\.1:(\\d+) -> ${port}`).exec(forward.ran.out)?.[1] ?? false,
+          LONG,
+        );
+      const tokenFile = join(out, 'token');
+      writeFileSync(tokenFile, await onNode('token'));
+      const remote = ['--server', `http://127.0.0.1:${await portOf(10261)}`, '--token-file', tokenFile];
+      const far = await run(join(project, 'bin/actorctl'), ['why', 'seen', ...remote]);
+      expect(far.stdout).toMatch(/main: running for \d+s, 0 restarts/);
+      const page = await fetch(`http://127.0.0.1:${await portOf(10260)}/`);
       expect({ status: page.status, type: page.headers.get('content-type') }).toEqual({
         status: 200,
         type: expect.stringContaining('text/html'),
