@@ -63,10 +63,15 @@ export function toRun(specs: readonly string[], known: SpecOutcomes): { first: s
 
 /**
  * The regular expression of ginkgo's `--focus` that chooses these. It is matched with the text of a spec, which is its name in the report
- * without the kind of its node and without its labels.
+ * without the kind of its node, its labels, and the versions that it is for.
  */
 export function focusOf(names: readonly string[]): string {
-  const texts = names.map((name) => name.replace(/^\[It\] /, '').replace(/ \[[^\]]*\]$/, ''));
+  const texts = names.map((name) =>
+    name
+      .replace(/^\[It\] /, '')
+      .replace(/ \[[\w.-]+: \[[^\]]*\]\]$/, '')
+      .replace(/ \[[^\]]*\]$/, ''),
+  );
   return `(?:${texts.map((text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|')})$`;
 }
 

@@ -76,6 +76,8 @@ it('a focus chooses these specs and no other', () => {
   const text = (name: string) => `Kubernetes e2e suite ${name.slice('[It] '.length, name.lastIndexOf(' ['))}`;
   expect(all.filter((name) => pattern.test(text(name)))).toEqual([runs, flakes]);
   expect(pattern.test(`${text(runs)} twice`)).toBe(false);
+  const newer = new RegExp(focusOf(['[It] [sig-node] [DRA] runs [KubeletMinVersion:1.34] [sig-node, DRA] [kubelet: [>=1.34]]']));
+  expect(newer.test('Kubernetes e2e suite [sig-node] [DRA] runs [KubeletMinVersion:1.34]')).toBe(true);
 });
 
 it('groups take each spec once, the conformance of nodes first', () => {
