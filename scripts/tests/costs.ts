@@ -109,16 +109,28 @@ export function excess(measured: Costs, recorded: Costs): string[] {
     const folder = recorded.folders[name];
     if (folder === undefined || name === MUTANTS) return [];
     const was = folder.cpu * speed;
-    const share = ROTATING.has(name) ? ROTATING_SHARE_MAX : SHARE_MAX;
-    if (cpu <= was * (1 + share) + SLACK_SECONDS * Math.max(1, speed)) return [];
+    if (cpu <= was * (1 + shareOf(name)) + SLACK_SECONDS * Math.max(1, speed)) return [];
     return [`${name} takes ${cpu.toFixed(1)} processor seconds; by test/cost.json it would be ${was.toFixed(1)} on this machine`];
   });
 }
 
-/** Whether all of it takes too much: single folders wait for other programs, and vary more. */
+/**
+ * Whether all of it takes too much, and a folder is to blame for it: single folders wait for other programs, and vary more. Neither new
+ * folders nor mutants count.
+ */
 export function isTooMuch(measured: Costs, recorded: Costs): boolean {
-  return cpuSecondsOf(measured) > cpuSecondsOf(recorded) * Math.max(1, speedOf(measured, recorded)) * (1 + SHARE_MAX);
+  const speed = Math.max(1, speedOf(measured, recorded));
+  let [takes, mayTake] = [0, 0];
+  for (const [name, { cpu }] of Object.entries(measured.folders)) {
+    const was = recorded.folders[name];
+    if (was === undefined || name === MUTANTS) continue;
+    takes += cpu;
+    mayTake += was.cpu * speed * (1 + shareOf(name));
+  }
+  return takes > mayTake && excess(measured, recorded).length > 0;
 }
+
+const shareOf = (folder: string): number => (ROTATING.has(folder) ? ROTATING_SHARE_MAX : SHARE_MAX);
 
 /** How much slower this machine is: the median of all folders. */
 function speedOf(measured: Costs, recorded: Costs): number {

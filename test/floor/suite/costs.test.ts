@@ -58,6 +58,9 @@ it('fail a run where all together take a quarter more, on a machine of any speed
   expect(isTooMuch(folders({ a: 220, b: 80, c: 40 }), recorded)).toBe(false);
   expect(isTooMuch(folders({ a: 60, b: 20, c: 10 }), recorded)).toBe(false);
   expect(isTooMuch(folders({ a: 200, b: 40, c: 20 }), recorded)).toBe(true);
+  // Nothing is known of a new folder, and each commit has another mutant.
+  const mutant = 'packages/sim/test/mutants';
+  expect(isTooMuch(folders({ a: 100, b: 40, c: 20, new: 90, [mutant]: 99 }), folders({ a: 100, b: 40, c: 20, [mutant]: 5 }))).toBe(false);
 });
 
 describe('the first answer', () => {

@@ -17,13 +17,14 @@ const killed = new Set(rotating('kills', Object.values(KILL_TABLES).flat(), PART
 
 itStepsWithoutANode();
 
-describe.each(Object.entries(KILL_TABLES))('%s', (_, cases) => {
-  const taken = cases.filter((c) => killed.has(c));
-  const stories = [...new Map(taken.map((c) => [c.story ?? c.covers, c])).values()];
+// A part may have none of a table, and vitest fails a suite without tests.
+const taken = Object.entries(KILL_TABLES).map(([name, cases]) => [name, cases.filter((c) => killed.has(c))] as const);
+describe.each(taken.filter(([, cases]) => cases.length > 0))('%s', (_, cases) => {
+  const stories = [...new Map(cases.map((c) => [c.story ?? c.covers, c])).values()];
   it.each(titled(stories))('without a kill: %s', async (_covers, c) => {
     await judge.withoutKill(c);
   });
-  it.each(titled(taken))('killed in: %s', (_covers, c) => judge.killed(c));
+  it.each(titled(cases))('killed in: %s', (_covers, c) => judge.killed(c));
 });
 
 itSawNothingButDecisions();
