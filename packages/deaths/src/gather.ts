@@ -1,6 +1,7 @@
 /** Gathers what the node knows of one death. What cannot be had is left out: a bundle with less is better than none. */
 
 import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
+import { shownImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { pathName } from '@actorlet/kubelet/machines/pod/pathName.ts';
 import { containerLogPath, podFolder, podLogDir } from '@actorlet/kubelet/machines/pod/runtime/logNames.ts';
@@ -46,8 +47,6 @@ export interface GatherOptions {
 
 const USAGE_MS = 120_000;
 const DEFAULT_GRACE_S = 30;
-/** `NAME@` before the digest of an image is its name; what stands before the name of a host is a user. */
-const BEFORE_IMAGE = /^.+@(?!(?:sha256|sha512):)/s;
 
 /** Null: it was no death after all. */
 export async function gather(
@@ -87,7 +86,7 @@ export async function gather(
     node: nodeThen(m, { kernel: ports.host.identity?.().kernelVersion ?? '', memory: memoryOf(ports) }),
     replay: { recording: o.recording, inputs: ports.inputRecorder?.now()?.file ?? '' },
     hidden,
-    image: (text) => hidden(text.replace(BEFORE_IMAGE, `${MASKED}@`)),
+    image: (text) => hidden(shownImage(text)),
   };
 }
 

@@ -8,8 +8,6 @@ import type { CriMethod, CriRequest } from '../../machines/wire/criCalls.ts';
 
 const URLS = /(?<![a-z0-9+.-])([a-z0-9+.-]+:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
 const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
-/** A digest follows a name, and no secret stands before it. */
-const BEFORE_IMAGE = /^.+@(?!(?:sha256|sha512):)/s;
 
 export class SecretWords {
   readonly #known: KnownSecrets;
@@ -40,11 +38,6 @@ export class SecretWords {
       });
     if (shown.includes('eyJ')) shown = shown.replace(TOKEN, MASKED);
     return shown.replace(AUTHORIZATION, `$1$2${MASKED}`);
-  }
-
-  /** An image as a pod names it. */
-  static image(image: string): string {
-    return image.replace(BEFORE_IMAGE, `${MASKED}@`);
   }
 }
 

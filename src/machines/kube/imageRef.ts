@@ -66,17 +66,19 @@ function splitDomain(name: string): { domain: string; path: string } {
 }
 
 /**
- * As people may see it. A user and a password before the registry are no part of a reference, and some write them: what stands
- * before an `@` that begins no digest.
+ * Where a user and a password stand before the registry: between a scheme and the last `@` that begins no digest. They are no part
+ * of a reference, and some write them. Null: there are none.
  */
+export function userOfImage(text: string): { from: number; to: number } | null {
+  const digest = text.search(/@sha\d+:[^@]*$/);
+  const to = (digest < 0 ? text : text.slice(0, digest)).lastIndexOf('@');
+  return to < 0 ? null : { from: /^[a-z][a-z0-9+.-]*:\/\//i.exec(text.slice(0, to))?.[0].length ?? 0, to };
+}
+
+/** As people may see it. */
 export function shownImage(text: string): string {
-  const at = text.lastIndexOf('@');
-  const digest = at >= 0 && /^sha\d+:/.test(text.slice(at + 1)) ? text.slice(at) : '';
-  const rest = text.slice(0, text.length - digest.length);
-  const secret = rest.lastIndexOf('@');
-  if (secret < 0) return text;
-  const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(rest)?.[0] ?? '';
-  return `${scheme}${MASKED}${rest.slice(secret)}${digest}`;
+  const user = userOfImage(text);
+  return user === null ? text : `${text.slice(0, user.from)}${MASKED}${text.slice(user.to)}`;
 }
 
 export type NamedImage = { ok: true; image: string } | { ok: false; error: string };

@@ -1,4 +1,5 @@
 /** Pods and their metrics, as a cluster shows them, by the images of their containers. Nothing else of a pod is looked at. Pure. */
+import { userOfImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import { dnsSubdomain } from '@actorlet/kubelet/machines/kube/names.ts';
 import { quantityToInteger, quantityToMilli } from '@actorlet/kubelet/machines/kube/quantity.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
@@ -166,7 +167,7 @@ export class ImageUses {
   /** The repository without tag and digest; without `keepNames` its last part alone. */
   #nameOf(image: unknown): string | null {
     if (typeof image !== 'string' || image.length > IMAGE_CHARS_MAX) return null;
-    const [named = ''] = image.split('@');
+    const [named = ''] = image.slice(afterUser(image)).split('@');
     const slash = named.lastIndexOf('/');
     const colon = named.indexOf(':', slash + 1);
     const repository = colon < 0 ? named : named.slice(0, colon);
@@ -179,6 +180,12 @@ export class ImageUses {
     const own = [image, `${image}:*`, `${image}@*`];
     return this.#keepNames && image.includes('/') ? own : [...own, ...own.map((of) => `**/${of}`)];
   }
+}
+
+/** Where the reference begins, behind what some write before its registry. */
+function afterUser(image: string): number {
+  const user = userOfImage(image);
+  return user === null ? 0 : user.to + 1;
 }
 
 function lifeOf(status: Fields): {

@@ -47,7 +47,7 @@ function pod(name: string, container: object, o: { image: string; restartPolicy?
 const WEB = 'registry.example.com:5000/team/web:1.2@sha256:0123';
 const PODS = [
   pod('web-77', { state: { running: { startedAt: at(4) } } }, { image: WEB }),
-  pod('web-78', { state: { running: { startedAt: at(4) } } }, { image: WEB }),
+  pod('web-78', { state: { running: { startedAt: at(4) } } }, { image: `me:12/s3cret@${WEB}` }),
   pod(
     'web-79',
     { restartCount: 1, state: { running: { startedAt: at(90) } }, lastState: ended({ from: 10, to: 70, exit: 137, reason: 'OOMKilled' }) },

@@ -5,9 +5,9 @@
 
 import type { History } from '@actorlet/kubelet/actors/recorder/history.ts';
 import { RECORDER_CAPACITY } from '@actorlet/kubelet/actors/recorder/recorder.ts';
-import { SecretWords } from '@actorlet/kubelet/actors/recorder/secretWords.ts';
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
+import { shownImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import type { RuntimeCall } from '@actorlet/shown/src/moment/podHistory.ts';
 import { withoutSecrets } from './facts/hidden.ts';
 import { type Fact, Look } from './facts/look.ts';
@@ -190,7 +190,7 @@ export class RecordingWriter implements Disposable {
     if (this.#calls.length === 0) return [];
     const { history } = this.#node;
     const calls = this.#calls.map(
-      ({ uid, call: c }) => [uid, c.method, SecretWords.image(c.about), c.startMs, c.endMs, history.hidden(c.error)] as const,
+      ({ uid, call: c }) => [uid, c.method, shownImage(c.about), c.startMs, c.endMs, history.hidden(c.error)] as const,
     );
     this.#calls = [];
     return [{ t: 'calls', calls }];

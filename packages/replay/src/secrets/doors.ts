@@ -5,6 +5,7 @@
 import { isOwnEnd } from '@actorlet/kubelet/machines/pod/ends/ownEnds.ts';
 import { isStartBrokenOff } from '@actorlet/kubelet/machines/pod/runtime/runtimeStatus.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { nearestName } from '@actorlet/kubelet/machines/text/nearest.ts';
 import { documentOf } from './encodings.ts';
 import { type Holds, ProjectedFiles } from './projected.ts';
 
@@ -16,6 +17,7 @@ import { type Holds, ProjectedFiles } from './projected.ts';
  * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
  * - `token`: a token; after a scheme in a header.
+ * - `stream`: a URL that opens a session of the runtime's streaming server.
  * - `image`: what stands before an `@`. `link`: a URL, whole or without its beginning: its user, and what follows its path.
  * - `option`: options of a mount, of which a user, a password or a key is secret.
  * - `label`: a value of a label or an annotation, or what selects it. `downward`: a file of such values, or one of them.
@@ -26,7 +28,7 @@ import { type Holds, ProjectedFiles } from './projected.ts';
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
   | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
-  | ('label' | 'downward' | 'piece');
+  | ('label' | 'downward' | 'piece' | 'stream');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -34,10 +36,10 @@ export interface Place {
   readonly door: Door;
 }
 
-type Rule = (owner: object, at: Place) => Door;
+type Rule = (value: unknown, at: Place, owner: object) => Door;
 
 const SECRET_KEYS = ['password', 'passwd', 'identityToken', 'identity_token', 'registryToken', 'registry_token', 'privateKey'].concat([
-  'staticPodURLHeader',
+  ...['identitytoken', 'registrytoken', 'staticPodURLHeader'],
   'client-key-data',
   'access_token',
   'gmsaCredentialSpec',
@@ -70,35 +72,45 @@ const POD_UID = 'io.kubernetes.pod.uid';
 
 const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ...SECRET_KEYS.map((key): [string, Rule] => [key, () => 'secret']),
-  ...TOKEN_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'token')]),
-  ...FREE_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'free')]),
+  ...TOKEN_KEYS.map((key): [string, Rule] => [key, (value) => (isRecord(value) ? 'open' : 'token')]),
+  // Bytes are text, too.
+  ...FREE_KEYS.map((key): [string, Rule] => [key, (value) => (isRecord(value) && !(value instanceof Uint8Array) ? 'open' : 'free')]),
   ...FREE_RECORDS.map((key): [string, Rule] => [key, () => 'free']),
-  ...IMAGE_KEYS.map((key): [string, Rule] => [key, (owner) => (isRecord(Reflect.get(owner, key)) ? 'open' : 'image')]),
+  ...IMAGE_KEYS.map((key): [string, Rule] => [key, (value) => (isRecord(value) ? 'open' : 'image')]),
   // `authorization` is a header, and a section of the node's configuration.
-  ['authorization', (owner) => (isRecord(Reflect.get(owner, 'authorization')) ? 'open' : 'token')],
-  ['auth', (owner) => (typeof Reflect.get(owner, 'auth') === 'string' ? 'auth' : 'secret')],
+  ['authorization', (value) => (isRecord(value) ? 'open' : 'token')],
+  ['auth', (value) => (typeof value === 'string' ? 'auth' : 'secret')],
   // Of a service account it is a list of names.
-  ['secrets', (owner) => (Array.isArray(Reflect.get(owner, 'secrets')) ? 'open' : 'secret')],
-  ['data', (owner, at) => (at.key === 'devices' ? 'secret' : dataDoor(owner))],
-  ['stringData', (owner) => (isSecretObject(owner) ? 'secret' : 'open')],
-  // The last ones are mistakes of people.
-  ...['command', 'cmd', 'args', 'arg', 'arguments', 'commands', 'entrypoint'].map((key): [string, Rule] => [
+  ['secrets', (value) => (Array.isArray(value) ? 'open' : 'secret')],
+  ['data', (value, at, owner) => (at.key === 'devices' ? 'secret' : isSecretObject(owner) ? 'base64' : isRecord(value) ? 'free' : 'open')],
+  ['stringData', (_, __, owner) => (isSecretObject(owner) ? 'secret' : 'open')],
+  // The last ones are mistakes of people, and a step of an image's history.
+  ...['command', 'cmd', 'args', 'arg', 'arguments', 'commands', 'entrypoint', 'created_by'].map((key): [string, Rule] => [
     key,
-    (owner) => (areWords(Reflect.get(owner, key)) ? 'words' : 'open'),
+    (value) => (areWords(value) ? 'words' : 'open'),
   ]),
   ['path', (_, at) => (at.key === 'httpGet' ? 'link' : 'open')],
   ['host', (_, at) => (HOST_OWNERS.has(at.key) ? 'image' : 'open')],
+  ['url', (value, _, owner) => (typeof value === 'string' && Object.keys(owner).length === 1 ? 'stream' : 'open')],
   ['reference', (_, at) => (at.key === 'image' ? 'image' : 'open')],
-  ['endpoint', (owner) => (typeof Reflect.get(owner, 'endpoint') === 'string' ? 'link' : 'open')],
+  ['endpoint', (value) => (typeof value === 'string' ? 'link' : 'open')],
   // Of a ResourceClaim: what its driver is told, and what the driver tells.
   ['parameters', (_, at) => (at.key === 'opaque' ? 'secret' : 'open')],
-  ['location', (owner) => (typeof Reflect.get(owner, 'location') === 'string' ? 'link' : 'open')],
+  ['location', (value) => (typeof value === 'string' ? 'link' : 'open')],
   ['mountOptions', () => 'option'],
   ['mountFlags', () => 'option'],
-  ['options', (owner, at) => (at.key === 'flexVolume' ? 'words' : areWords(Reflect.get(owner, 'options')) ? 'option' : 'open')],
+  ['options', (value, at) => (at.key === 'flexVolume' ? 'words' : areWords(value) ? 'option' : 'open')],
 ]);
 /** As the API and CRI call it, and as people do. */
 const ENVIRONMENT = /^env(?!from$)[a-z]*$/i;
+const NOT_VALUES: ReadonlySet<string> = new Set(['name', 'key', 'valueFrom']);
+const HTTP_GET: ReadonlySet<string> = new Set(['path', 'port', 'host', 'scheme', 'httpHeaders']);
+/** Where a key may be a slip of the pen: the tree does not know such a field, and says its name alone. */
+const WITH_WORDS: ReadonlySet<string> = new Set(
+  ['containers', 'initContainers', 'ephemeralContainers'].concat(['exec', 'postStart', 'preStop', 'httpHeaders']),
+);
+const WORD_KEYS = ['command', 'args', 'env', 'exec', 'value'];
+const SLIPS_MAX = 1_000;
 const WORD_QUERIES: ReadonlySet<string> = new Set(['command', 'cmd']);
 /** What the tree reads of the query of a request. */
 export const READ_QUERIES: ReadonlySet<string> = new Set(
@@ -117,6 +129,7 @@ export class Doors {
   /** Labels of people, and what selects them. Those of nodes are compared with what drivers and the node itself say. */
   readonly #labels = new WeakSet<object>();
   readonly #projected = new ProjectedFiles();
+  readonly #slips = new Map<string, boolean>();
   /** Items of lists of Secrets: they have no kind, and may have no type. */
   readonly #secrets = new WeakSet<object>();
 
@@ -136,7 +149,8 @@ export class Doors {
       default:
         return at.door;
     }
-    if (key === 'value' && ENVIRONMENT.test(at.key)) return this.#open.has(owner) ? 'open' : 'words';
+    if (ENVIRONMENT.test(at.key) && !NOT_VALUES.has(key)) return key !== 'value' ? 'secret' : this.#open.has(owner) ? 'open' : 'words';
+    if (at.key === 'httpGet' ? !HTTP_GET.has(key) : WITH_WORDS.has(at.key) && this.#isSlip(key)) return 'secret';
     switch (at.key) {
       case 'httpHeaders':
         // The node reads one of them, and sends the others.
@@ -171,7 +185,9 @@ export class Doors {
     if (key === 'message' && isEnd(owner)) return 'lines';
     if (key === 'data' && this.#secrets.has(owner)) return 'base64';
     if (key === 'stringData' && this.#secrets.has(owner)) return 'secret';
-    const door = RULES.get(key)?.(owner, at);
+    // Programs in Go begin some keys with a capital.
+    const rule = RULES.get(key) ?? (/^[A-Z]/.test(key) ? RULES.get(key.toLowerCase()) : undefined);
+    const door = rule?.(Reflect.get(owner, key), at, owner);
     return this.#shut(door ?? (at.door === 'free' ? 'free' : 'open'), key);
   }
 
@@ -218,6 +234,16 @@ export class Doors {
     if (holds === 'text') return this.#isPrivate ? 'secret' : 'free';
     if (holds === 'labels') return this.#isPrivate ? 'downward' : 'open';
     return holds === 'secrets' ? 'secret' : 'open';
+  }
+
+  #isSlip(key: string): boolean {
+    if (RULES.has(key) || WORD_KEYS.includes(key)) return false;
+    const known = this.#slips.get(key);
+    if (known !== undefined) return known;
+    if (this.#slips.size >= SLIPS_MAX) this.#slips.clear();
+    const is = nearestName(key, WORD_KEYS) !== undefined;
+    this.#slips.set(key, is);
+    return is;
   }
 
   #noteSecrets(items: unknown): void {
@@ -311,11 +337,6 @@ function isEnd(owner: object): boolean {
 function isSecretObject(owner: object): boolean {
   // Items of a list have no kind; a ConfigMap has no type.
   return isRecord(owner) && (owner.kind === 'Secret' || (owner.kind === undefined && typeof owner.type === 'string'));
-}
-
-function dataDoor(owner: object): Door {
-  if (isSecretObject(owner)) return 'base64';
-  return isRecord(Reflect.get(owner, 'data')) ? 'free' : 'open';
 }
 
 function areWords(value: unknown): boolean {

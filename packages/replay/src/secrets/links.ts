@@ -1,4 +1,5 @@
 /** Texts of which a part is secret by its place: URLs with a user or a query, images, options of mounts. */
+import { userOfImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 
 export interface LinksOptions {
   standIn(text: string): string;
@@ -9,8 +10,6 @@ export interface LinksOptions {
 
 /** Each run of letters is begun once: a text may be long, and its author may want it to take long. */
 const URLS = /(?<![a-z0-9+.-])[a-z0-9+.-]+:\/\/[^\s"'<>\\]+/gi;
-/** What stands before the last `@`, unless a digest follows that. */
-const BEFORE_IMAGE = /^(.+)@(?!(?:sha256|sha512):)/s;
 const OPTION = /((?:^|,)\s*[\w.-]+=)([^,]+)/g;
 /** In the name of an option of a mount that says who asks. */
 const SECRET_NAME = /pass|secret|token|cred|key|user/i;
@@ -18,10 +17,8 @@ const SECRET_NAME = /pass|secret|token|cred|key|user/i;
 /** What follows a path: a query, a fragment, parameters. */
 const AFTER_PATH = /[?#;]/;
 const SECRET_PART = /[?#;].|@/s;
+const STREAM = /^([^?#;]*\/)([\w-]{8,})([?#;].*)?$/s;
 
-export function hasUser(image: string): boolean {
-  return BEFORE_IMAGE.test(image);
-}
 export function hasSecretOption(text: string): boolean {
   return [...text.matchAll(OPTION)].some(([, name = '']) => SECRET_NAME.test(name));
 }
@@ -41,9 +38,15 @@ export class Links {
   }
 
   image(text: string): string {
-    const before = BEFORE_IMAGE.exec(text)?.[1];
-    if (before === undefined) return this.#o.open(text);
-    return this.#userInfo(before) + text.slice(before.length);
+    const user = userOfImage(text);
+    if (user === null) return this.#o.open(text);
+    return text.slice(0, user.from) + this.#userInfo(text.slice(user.from, user.to)) + text.slice(user.to);
+  }
+
+  /** A session of the runtime's streaming server: its last part is the key to it. */
+  stream(text: string): string {
+    const [, url = text, token = '', rest = ''] = STREAM.exec(text) ?? [];
+    return this.urls(url) + this.#o.standIn(token) + this.#path(rest);
   }
 
   #path(text: string): string {

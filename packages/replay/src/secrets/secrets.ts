@@ -5,6 +5,7 @@
 
 import { withResponses } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
 import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
+import { userOfImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { goQuote } from '@actorlet/kubelet/machines/text/go/goQuote.ts';
 import { AUTHORIZATION } from '@actorlet/kubelet/machines/text/shownUrl.ts';
@@ -15,7 +16,7 @@ import { type Door, Doors, type Place } from './doors.ts';
 import { decodedBase64, documentOf, encodedBase64, isCredentials, isDeep, parsedOf } from './encodings.ts';
 import { LastWords } from './lastWords.ts';
 import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
-import { hasSecretOption, hasSecretUrl, hasUser, isOpenLink, Links } from './links.ts';
+import { hasSecretOption, hasSecretUrl, isOpenLink, Links } from './links.ts';
 import { type Masked, masked, type Said, type Shown, withTexts } from './masks.ts';
 
 /** Stand-ins that are tried before two short values share one. */
@@ -97,10 +98,7 @@ export class Secrets {
       case 'variable':
         return this.#variable(text);
       case 'variables':
-        return text
-          .split('\n')
-          .map((line) => this.#line(line))
-          .join('\n');
+        return text.replace(/[^\n]+/g, (line) => this.#line(line));
       case 'base64':
         return this.#base64(text, (bytes) => this.#bytes(bytes));
       case 'auth':
@@ -118,6 +116,8 @@ export class Secrets {
         return this.#links.image(text);
       case 'link':
         return this.#links.link(text);
+      case 'stream':
+        return this.#links.stream(text);
       case 'option':
         return this.#links.options(text);
       case 'log':
@@ -211,7 +211,7 @@ export class Secrets {
       case 'free':
         return this.#holds(text) ? 'nothing' : 'all';
       case 'image':
-        return hasUser(text) || this.#holds(text) ? 'nothing' : 'all';
+        return userOfImage(text) !== null || this.#holds(text) ? 'nothing' : 'all';
       case 'option':
         return hasSecretOption(text) || this.#holds(text) ? 'nothing' : 'all';
       case 'link':

@@ -68,6 +68,28 @@ function containers(h: VirtualNode): void {
   create(h, 'windows', { spec: odd({ securityContext: { windowsOptions: { gmsaCredentialSpec: hidden('credential of Windows') } } }) });
 }
 
+/** Fields that no pod has: the node leaves them alone, and a recording has them all the same. */
+function slips(h: VirtualNode): void {
+  const at = (name: string, container: object) => create(h, name, { container: odd(container) });
+  at('slips', {
+    ...{ comand: [hidden('comand')], agrs: hidden('agrs'), evn: [{ name: 'A', value: hidden('evn') }], Args: [hidden('a capital')] },
+    env: [{ name: 'A', value: hidden('of a probe'), vaule: hidden('vaule') }],
+    environment: { A: hidden('a map'), B: 5 },
+    livenessProbe: {
+      httpGet: { port: 80, url: hidden('no path'), httpHeaders: [{ name: 'X', value: 'x', Value: hidden('of a header') }] },
+    },
+    readinessProbe: { exec: { command: ['a'], comand: hidden('of an exec') }, periodSeconds: 2 },
+  });
+  const digest = 'a'.repeat(96);
+  at('schemes', { image: `Https://me:pa/${hidden('user behind a scheme')}@registry.example.com/x@sha384:${digest}` });
+}
+/** What the runtime tells of a container, in JSON in a text. */
+const told = () => {
+  const config = { Env: [`A=${hidden('Env')}`], Cmd: [hidden('Cmd')], Entrypoint: [hidden('Entrypoint')] };
+  const process = { env: [`A=${hidden('env of a runtime')}`], args: ['x', hidden('args of a runtime')] };
+  return { info: JSON.stringify({ runtimeSpec: { process }, imageSpec: { config, history: [{ created_by: hidden('history') }] } }) };
+};
+
 function claims(h: VirtualNode): void {
   const opaque = (name: string) => ({
     driver: 'gpu.example.com',
@@ -109,8 +131,11 @@ it('no secret of a field that few use is in a recording, an event or a log, and 
 }, async () => {
   const daemons: string[][] = [];
   const handlers: Served = new Map();
+  const info = told();
+  const said = Buffer.from('it has Zq7-of a probe-sEcReT');
   await using h = await cluster({
     ...{ servers: true, drivers: true, dra: true, flags: { record: '/node.rec' } },
+    hollow: { exec: () => ({ exitCode: 1, stdout: said }), stream: () => `http://127.0.0.1:1/exec/${hidden('session')}` },
     config: {
       ...{ enableServer: true, authentication: AUTHENTICATED },
       authorization: { mode: 'AlwaysAllow', webhook: { cacheAuthorizedTTL: 1, cacheUnauthorizedTTL: 1 } },
@@ -136,7 +161,9 @@ it('no secret of a field that few use is in a recording, an event or a log, and 
     write: (bytes) => flown.push(bytes) > 0,
     rotate() {},
   });
+  h.faults.answer = (method, value) => (/^(?:Container|PodSandbox)Status$/.test(method) ? { ...(value as object), info } : value);
   links(h);
+  slips(h);
   containers(h);
   claims(h);
   h.write('static', {
@@ -153,14 +180,20 @@ it('no secret of a field that few use is in a recording, an event or a log, and 
     'user-agent': hidden('agent of a client'),
     'sec-websocket-protocol': `base64url.bearer.authorization.k8s.io.${token}, v4.channel.k8s.io`,
   };
-  let isAnswered = false;
-  const asked: HttpRequest = { method: 'GET', path: '/pods', query: new URLSearchParams(), headers, body: new Uint8Array() } as never;
-  void handlers
-    .get(at)?.({ ...asked, signal: new AbortController().signal })
-    .then(() => {
-      isAnswered = true;
-    });
-  await h.until('an answer', () => isAnswered, 30_000);
+  const ask = async (path: string, o: object): Promise<void> => {
+    let isAnswered = false;
+    const asked: HttpRequest = { method: 'GET', path, query: new URLSearchParams(), body: new Uint8Array(), ...o } as never;
+    void handlers
+      .get(at)?.({ ...asked, signal: new AbortController().signal })
+      .then(() => {
+        isAnswered = true;
+      });
+    await h.until('an answer', () => isAnswered, 30_000);
+  };
+  await ask('/pods', { headers });
+  await ask('/stats/summary', { headers: {} });
+  const query = new URLSearchParams({ command: 'x', output: '1' });
+  await ask('/exec/default/slips/main', { headers: { connection: 'Upgrade', upgrade: 'SPDY/3.1' }, query });
   await h.advance(90_000);
   writer.end();
   expect([isReady(h, 'images'), inApi(h, 'git')?.status.phase]).toEqual([true, 'Failed']);
@@ -177,5 +210,7 @@ it('no secret of a field that few use is in a recording, an event or a log, and 
     const entry = () => (next < lines.length ? entryOfLine(lines[next++] ?? '') : null);
     expect(await replayed(JSON.parse(lines[0] ?? '') as Header, entry)).toMatchObject({ divergence: null, failure: null });
   }
-  expect(found(Buffer.concat(flown).toString() + JSON.stringify(h.lines))).toEqual([]);
+  expect(found(Buffer.concat(flown).toString())).toEqual([]);
+  // What a probe prints is in the log.
+  expect(found(JSON.stringify(h.lines))).toEqual(['of a probe']);
 });

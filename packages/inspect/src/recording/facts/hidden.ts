@@ -1,6 +1,6 @@
 /** What leaves the machine in a recording, without what is secret in its messages. */
 import type { History } from '@actorlet/kubelet/actors/recorder/history.ts';
-import { SecretWords } from '@actorlet/kubelet/actors/recorder/secretWords.ts';
+import { shownImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 
 const IMAGES: ReadonlySet<string> = new Set(['image', 'imageID', 'reference', 'names']);
 /** Keys of texts for people; programs may have said what they were given. */
@@ -11,7 +11,7 @@ const MESSAGES: ReadonlySet<string> = new Set([
 
 /** `value` with its messages hidden; what has none stays the same object. */
 export function withoutSecrets<T>(value: T, history: Pick<History, 'hidden'>): T {
-  return changed(value, '', (text, key) => (IMAGES.has(key) ? SecretWords.image(text) : history.hidden(text))) as T;
+  return changed(value, '', (text, key) => (IMAGES.has(key) ? shownImage(text) : history.hidden(text))) as T;
 }
 
 function changed(value: unknown, key: string, change: (text: string, key: string) => string): unknown {
