@@ -215,7 +215,7 @@ export const RULES = [
     in: /^ctl\/commands\/replay/,
     may: [
       ...['machines/', 'faults/', 'shown/', 'ports/', 'actors/', 'admin/', 'process/', 'ctl/'],
-      ...['replay/', 'inspect/', 'runtimes/hollow/', 'world/', 'sim/', 'boot/config/'],
+      ...['replay/', 'inspect/', 'observe/observer.ts', 'runtimes/hollow/', 'world/', 'sim/', 'boot/config/'],
     ],
     packages: ANY,
   },

@@ -17,7 +17,6 @@ import { podResourcesSpec } from './edge/podResources.ts';
 import { podsApiSpec } from './edge/podsApi.ts';
 import { readOnlyServerSpec } from './edge/readOnly.ts';
 import { checkpointSpec } from './foundation/checkpoint.ts';
-import { observerSpec } from './foundation/observer.ts';
 import { telemetrySpec } from './foundation/telemetry.ts';
 import { podManagerSpec } from './pods/manager/podManager.ts';
 import { configSpec } from './pods/podConfig/podConfig.ts';
@@ -71,7 +70,6 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       layer('foundation', [
         checkpointSpec(o.checkpoint),
         telemetrySpec({ cluster: o.api !== null }),
-        ...(o.observer === null ? [] : [observerSpec(o.observer)]),
         ...o.extensions.flatMap(({ actors }) => actors?.foundation ?? []),
       ]),
       // A debugging aid never brings the node down: over its limit it is parked and tried again.

@@ -1,6 +1,5 @@
 /** What the tree is made of, per actor, derived from the node's configuration. The `options.ts` of each layer has its part. */
 
-import { podGroup } from '../machines/allocation/cgroups/names.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import type { NodeFacts } from '../machines/nodeFacts.ts';
 import type { SourceName } from '../machines/pod/runtime/seen.ts';
@@ -12,7 +11,6 @@ import { type EdgeOptions, edgeOptions } from './edge/options.ts';
 import type { Inspect } from './edge/server.ts';
 import { type Extension, faultsOf } from './extension.ts';
 import type { CheckpointOptions } from './foundation/checkpoint.ts';
-import type { ObserverOptions } from './foundation/observer.ts';
 import { type PodsOptions, podsOptions, type StaticSourceOptions, staticSourceOptions } from './pods/options.ts';
 import type { ApiSourceOptions } from './pods/sources/api.ts';
 import { type ReclaimOptions, reclaimOptions } from './reclaim/options.ts';
@@ -38,8 +36,6 @@ export interface TreeOptions
     ReclaimOptions {
   checkpoint: CheckpointOptions;
   extensions: readonly Extension[];
-  /** Null unless the kubelet of this node is another program. */
-  observer: ObserverOptions | null;
   /** Null in standalone mode. */
   api: ApiOptions | null;
 }
@@ -73,7 +69,6 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
   return {
     checkpoint: { rootDir: config.flags.rootDir },
     extensions: o.extensions,
-    observer: o.observer === true ? { podGroup: (pod) => podGroup(config.config, facts().cgroupDriver, pod) } : null,
     ...edgeOptions(config, {
       ...{ nodeName, inspect, build, facts },
       faults: faultsOf(o.extensions),

@@ -21,6 +21,7 @@ import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
 import { serveTheApi } from './api/step.ts';
 import { observedPorts } from './border/border.ts';
 import { findTheKubelet, observeArguments, watchTheKubelet } from './found/step.ts';
+import { observer } from './observer.ts';
 
 /** What the kubelet alone may do or listen at. The rest of its configuration holds for the observer, too. */
 const NOT_HERE = {
@@ -118,7 +119,7 @@ export async function observe(argv: readonly string[]): Promise<number> {
         const real = await createRealPorts({ ...config, flags: { ...config.flags, rootDir: folder } }, input);
         return observedPorts(real, { config, stateDir: folder }).ports;
       },
-      createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [deathBundles] }),
+      createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [deathBundles, observer] }),
     },
   });
 }

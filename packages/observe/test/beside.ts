@@ -1,4 +1,5 @@
 /** An observing node beside a virtual node that is the kubelet: the same machine, and what reaches it from the observer is counted. */
+
 import { createNode, type Node } from '@actorlet/kubelet/actors/node.ts';
 import { defaultNodeConfig } from '@actorlet/kubelet/machines/config/defaults.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
@@ -13,6 +14,7 @@ import { collectingLogger, type LogLine, memoryMetrics } from '../../../test/sup
 import { observedPorts } from '../src/border/border.ts';
 import type { Expectations } from '../src/border/expectations.ts';
 import { CRI, PORTS } from '../src/border/table.ts';
+import { observer } from '../src/observer.ts';
 
 export const STATE = '/var/lib/actorlet-observe';
 
@@ -69,7 +71,7 @@ export async function beside(o: BesideOptions = {}): Promise<Beside> {
   const outside = counted({ ...raw, metrics: memoryMetrics(), log: collectingLogger(lines) }, acts);
   const { ports, expectations } = observedPorts(o.changed?.(outside) ?? outside, { config, stateDir: STATE });
   let node: Node | undefined;
-  void createNode(config, ports, {}).then((made) => {
+  void createNode(config, ports, { extensions: [observer] }).then((made) => {
     node = made;
   });
   await h.until('the observer is made', () => node !== undefined);

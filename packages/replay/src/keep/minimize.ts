@@ -68,6 +68,7 @@ export async function minimize(o: MinimizeInput): Promise<Minimized> {
     own,
     entropy: around.hashes,
     drain: () => around.drain(),
+    extensions: around.extensions,
     who: around.who(),
   });
   const { divergence, parted, failure } = was.replayed;
@@ -282,7 +283,14 @@ class Minimizer {
     let knowsAll = false;
     let at = 1;
     const again = await replay({
-      ...{ header: JSON.parse(lines[0] ?? '') as Header, own, entropy: around.hashes, drain: () => around.drain(), watch },
+      ...{
+        header: JSON.parse(lines[0] ?? '') as Header,
+        own,
+        entropy: around.hashes,
+        drain: () => around.drain(),
+        extensions: around.extensions,
+        watch,
+      },
       next: () => (at < lines.length ? entryOfLine(lines[at++] ?? '') : null),
       step: (e, node) => pods.see(e, node),
       leaves: (node) => {

@@ -1,4 +1,5 @@
 /** Runs the tree of this checkout on a recording without its order, and records it anew. */
+import type { Extend } from '@actorlet/kubelet/actors/extension.ts';
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
@@ -16,6 +17,8 @@ export interface Surroundings {
   /** Resolves once every promise that can settle has settled. */
   drain(): Promise<void>;
   readonly afterMicrotasks: AfterMicrotasks;
+  /** As of {@link PlayInput}. */
+  readonly extensions?: readonly Extend[];
   /** Tells whose doing something is, in one run. */
   who(): WhoActs;
 }
@@ -43,6 +46,7 @@ export async function runLeniently(o: LenientRunInput): Promise<{ player: Player
   const player: Player = new Player(lenient, {
     ...{ config, own: o.own, header: { ports: edit.into(header.ports), options: edit.into(header.options) } },
     drain: () => o.around.drain(),
+    extensions: o.around.extensions,
     between: (ports, options) => {
       const recording = line === undefined ? null : recorded(lenient, { ...o, config, ports, options, line });
       lenient.begin();

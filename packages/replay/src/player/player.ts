@@ -1,6 +1,7 @@
 /** A recording is played to a node of this checkout. In which order, and with which answers, is the matching's. */
 import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
+import type { Extend } from '@actorlet/kubelet/actors/extension.ts';
 import { createNode, type Node, type NodeOptions } from '@actorlet/kubelet/actors/node.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
@@ -22,6 +23,8 @@ export interface PlayInput {
   more?: (() => Promise<void> | null) | undefined;
   /** What stands before the node, as a recording does. */
   between?(ports: Ports, options: object): { readonly ports: Ports; readonly options: unknown; around(node: Node): Node };
+  /** What the recorded node had beside fault injection and bundles of deaths. */
+  readonly extensions?: readonly Extend[] | undefined;
   /** More of what the node is given. */
   readonly given?: Partial<NodeOptions> | undefined;
   /** Hears of each step, after it is compared. */
@@ -76,7 +79,7 @@ export class Player {
     try {
       const node = await createNode(this.#o.config, ports, {
         ...(options as NodeOptions),
-        extensions: [faultInjection, deathBundles],
+        extensions: [faultInjection, deathBundles, ...(this.#o.extensions ?? [])],
         ...this.#o.given,
       });
       this.node = node;

@@ -7,7 +7,7 @@ import type { Divergence, Parted } from '../told/divergence.ts';
 import { Player, type PlayInput } from './player.ts';
 import type { PlayerInput } from './watch.ts';
 
-export interface ReplayInput extends PlayerInput, Pick<PlayInput, 'own' | 'drain' | 'step'> {
+export interface ReplayInput extends PlayerInput, Pick<PlayInput, 'own' | 'drain' | 'step' | 'extensions'> {
   /** Awaited before each input, where it is not null: `next` needs it. */
   more?(): Promise<void> | null;
   /** Called at each step of an actor; true ends the replay after the input that the step belongs to. */

@@ -64,6 +64,7 @@ async function replayFile(io: CtlIo, file: string, o: ReplayOptions): Promise<{ 
     own: { log: silentLogger, metrics: silentMetrics },
     entropy: around.hashes,
     drain: () => around.drain(),
+    extensions: around.extensions,
     goesOn: true,
     who: whoActs(),
     ...(o.until === undefined ? {} : { stopAt: stopWith(o.until, o.inspectBrk) }),

@@ -1,6 +1,7 @@
 /** The process around a replay. */
 import { hash } from 'node:crypto';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
+import { observer } from '@actorlet/observe/src/observer.ts';
 import { whoActs } from '@actorlet/process/src/acting.ts';
 import type { Surroundings } from '@actorlet/replay/src/lenient/run.ts';
 import type { CtlIo } from '../../io.ts';
@@ -16,6 +17,7 @@ export function surroundings({ signal }: Pick<CtlIo, 'signal'>): Surroundings {
       await new Promise((resolve) => void setImmediate(resolve));
       if (signal.aborted) throw new CtlError(EXIT.interrupted, 'interrupted');
     },
+    extensions: [observer],
     who: whoActs,
     afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
   };

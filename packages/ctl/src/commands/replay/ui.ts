@@ -139,6 +139,7 @@ async function replayOf(
   const { header, next, more } = await openInputs(file);
   const replay = new Replay({
     ...{ header, next, more, entropy: o.around.hashes, drain: () => o.around.drain(), lookedAt: true },
+    extensions: o.around.extensions,
     own: { log: silentLogger, metrics: silentMetrics },
     step: (e, node) => (e.kind === 'transition' ? o.step?.(e, node) : undefined),
   });

@@ -176,7 +176,7 @@ async function readScenario(file: string): Promise<Scenario> {
 async function learned(file: string, around: Surroundings): Promise<Recorded> {
   const { header, next, more } = await openInputs(file);
   const { script, pods, ends, replayed } = await learn({
-    ...{ header, next, more, own: OWN, entropy: around.hashes, drain: () => around.drain() },
+    ...{ header, next, more, own: OWN, entropy: around.hashes, drain: () => around.drain(), extensions: around.extensions },
   });
   const { failure, divergence } = replayed;
   if (failure !== null) throw new CtlError(EXIT.no, `${file}: the node cannot be made: ${failure}.`);

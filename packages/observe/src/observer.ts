@@ -4,15 +4,17 @@
  * Rebuilt from: the observer port, the listing of the runtime, and the pods.
  */
 
+import type { Extension, ExtensionHost } from '@actorlet/kubelet/actors/extension.ts';
+import type { ActorCtx, ActorSpec } from '@actorlet/kubelet/actors/supervision/types.ts';
+import { podGroup } from '@actorlet/kubelet/machines/allocation/cgroups/names.ts';
+import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import { runtimePodsView } from '@actorlet/kubelet/machines/runtime/pleg/messages.ts';
+import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
 import type { UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
 import { observerView } from '@actorlet/shown/src/observer/ledger.ts';
-import { unexpectedActs } from '@actorlet/shown/src/observer/unexpected.ts';
 import { fromCallback } from 'xstate';
-import type { Pod } from '../../machines/kube/types.ts';
-import { isWanted, podsView } from '../../machines/pods/manager/messages.ts';
-import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
-import type { Observer } from '../../ports/machine/observer.ts';
-import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
+import { unexpectedActs } from './unexpected.ts';
 
 /** A pod comes to the runtime and to this tree by two ways: one may be so much slower. */
 const UNEXPECTED_AFTER_MS = 20_000;
@@ -22,13 +24,18 @@ const GROUPS_EVERY_MS = 6_000;
 /** Bursts of changes are shown as one. */
 const SHOWN_EVERY_MS = 250;
 
-export interface ObserverOptions {
+interface ObserverOptions {
   /** Path of the group of one pod; undefined: it has none. */
   podGroup(pod: Pod): string | undefined;
 }
 
-/** Shows what is expected of the kubelet, and looks for what nobody expected. */
-export function observerSpec(o: ObserverOptions): ActorSpec {
+/** Shows what is expected of the kubelet, and looks for what nobody expected. A node that observes nothing has no such actor. */
+export function observer({ config: { config }, facts, outside }: ExtensionHost): Extension {
+  if (outside.observer === undefined) return {};
+  return { actors: { foundation: [observerSpec({ podGroup: (pod) => podGroup(config, facts.cgroupDriver, pod) })] } };
+}
+
+function observerSpec(o: ObserverOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'observer',

@@ -2,7 +2,7 @@
 import { lastingContainers } from '@actorlet/kubelet/machines/pod/resources/podLevel.ts';
 import type { ListedPod, RuntimePodsView } from '@actorlet/kubelet/machines/pod/runtime/seen.ts';
 import { isWanted, type PodsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import type { UnexpectedAct } from './ledger.ts';
+import type { UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
 
 type Listed = ListedPod['containers'][number];
 
