@@ -49,6 +49,11 @@ function systemCalls(): Calls | null {
   }
 }
 
+/** Before the first server needs them: what a thread loads late may be cut by its end (see `loaded` of the watchdog). */
+export function loadCalls(): void {
+  if (calls === undefined) calls = systemCalls();
+}
+
 function handleOf(server: Server): Handle | null {
   return Reflect.get(server, '_handle') as Handle | null;
 }
@@ -58,8 +63,8 @@ function handleOf(server: Server): Handle | null {
  * of the others each brings those behind it along.
  */
 export function acceptMany(server: Server): void {
-  if (calls === undefined) calls = systemCalls();
-  if (calls === null) return;
+  loadCalls();
+  if (calls == null) return;
   const { accept, setOption } = calls;
   // Refused: silent ones come as all others do.
   setOption(handleOf(server)?.fd ?? -1, TCP, DEFER_ACCEPT, [SILENT_SECONDS], 4);

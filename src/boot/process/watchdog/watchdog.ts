@@ -21,6 +21,8 @@ const MEMORY_MIB = 32;
 const YOUNG_MIB = 2;
 /** After a failure. Whatever made it fail may still be there. */
 const RESTART_MS = 1_000;
+/** For so long its end waits for a thread that is still loading. One that cannot load has failed, and is not waited for. */
+const LOAD_MS = 5_000;
 
 export interface WatchdogOptions {
   /** The memory that `Heartbeat` of the supervision writes. It must be pulsed several times per limit. */
@@ -40,6 +42,8 @@ export interface Watchdog extends Disposable {
 type At = { host: string; port: number };
 export interface WatchdogData {
   shared: SharedArrayBuffer;
+  /** One word: 1 when the thread has loaded what it needs. Ended while koffi loads, it would take the process with it by an abort. */
+  loaded: Int32Array;
   limitMs: number;
   everyMs: number;
   healthLimitMs: number;
@@ -55,8 +59,9 @@ export type Told = { id: number; address: string } | { id: number; closed: true 
 
 export function startWatchdog(o: WatchdogOptions): Watchdog {
   const limitMs = o.limitMs ?? STALL_LIMIT_MS;
+  const loaded = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const workerData: WatchdogData = {
-    ...{ shared: o.shared, limitMs, everyMs: Math.max(10, limitMs / LOOKS_PER_LIMIT), healthLimitMs: limitMs * HEALTH_SHARE },
+    ...{ shared: o.shared, loaded, limitMs, everyMs: Math.max(10, limitMs / LOOKS_PER_LIMIT), healthLimitMs: limitMs * HEALTH_SHARE },
     ...{ noteFile: o.noteFile ?? '', note: NOTE, diedStuck: DIED_STUCK, exitCode: EXIT.internal },
   };
   const asked = new Map<number, PromiseWithResolvers<Told>>();
@@ -96,6 +101,7 @@ export function startWatchdog(o: WatchdogOptions): Watchdog {
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     worker = mine;
+    Atomics.store(loaded, 0, 0);
     // Unheard, it would end the process.
     mine.on('error', (error) => mine === worker && fail(error as Error));
     mine.on('message', hear);
@@ -124,12 +130,18 @@ export function startWatchdog(o: WatchdogOptions): Watchdog {
     };
   };
 
+  const load = (): void => {
+    if (worker !== null) Atomics.wait(loaded, 0, 0, LOAD_MS);
+  };
+  process.once('exit', load);
   start();
   return {
     shared: o.shared,
     serveHealth,
     [Symbol.dispose]() {
       clearTimeout(again);
+      process.off('exit', load);
+      load();
       const last = worker;
       worker = null;
       void last?.terminate();

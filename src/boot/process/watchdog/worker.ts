@@ -8,10 +8,11 @@ import { healthRoutes } from '../../../actors/edge/healthChecks.ts';
 import { readHeartbeat, type Stall, StallDetector } from '../../../actors/supervision/watchdog.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/listening.ts';
+import { loadCalls } from '../../dependencies/net/acceptMany.ts';
 import { serveHttp } from '../../dependencies/net/netServe.ts';
 import type { Order, Told, WatchdogData } from './watchdog.ts';
 
-const { shared, limitMs, everyMs, healthLimitMs, noteFile, note, diedStuck, exitCode } = workerData as WatchdogData;
+const { shared, loaded, limitMs, everyMs, healthLimitMs, noteFile, note, diedStuck, exitCode } = workerData as WatchdogData;
 const detector = new StallDetector({ everyMs });
 const look = (): Stall => detector.look(readHeartbeat(shared), performance.now());
 
@@ -45,6 +46,9 @@ function processExit(): ((code: number) => void) | Error {
   }
 }
 const exit = processExit();
+loadCalls();
+Atomics.store(loaded, 0, 1);
+Atomics.notify(loaded, 0);
 
 function die({ path, forMs }: Stall): void {
   const what = `the main thread has been stuck for ${Math.round(forMs)} ms, running ${path}${handled()}`;

@@ -13,6 +13,7 @@ export interface Ask {
   address: string;
   port: number;
 }
+/** The first, of id 0, says that the thread has loaded what it needs. */
 export interface Answer {
   id: number;
   fd: number;
@@ -22,6 +23,8 @@ export interface Answer {
 
 interface Thread {
   worker: Worker;
+  /** It has loaded koffi, or has ended. One that is ended while koffi loads takes the process with it by an abort. */
+  loaded: PromiseWithResolvers<void>;
   waiting: Map<number, { resolve(fd: number): void; reject(error: Error): void }>;
   idle: NodeJS.Timeout | undefined;
 }
@@ -48,18 +51,20 @@ export class Dialer {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#threads.values()].map((t) => t.worker.terminate()));
+    await Promise.all([...this.#threads.values()].map((t) => t.loaded.promise.then(() => t.worker.terminate())));
   }
 
   #begin(net: string): Thread {
     const worker = new Worker(program(), { name: 'dial', workerData: { net }, env: {} });
-    const thread: Thread = { worker, waiting: new Map(), idle: undefined };
+    const thread: Thread = { worker, loaded: Promise.withResolvers(), waiting: new Map(), idle: undefined };
     const over = (error: Error): void => {
+      thread.loaded.resolve();
       if (this.#threads.get(net) === thread) this.#threads.delete(net);
       clearTimeout(thread.idle);
       for (const w of thread.waiting.values()) w.reject(error);
     };
     worker.on('message', ({ id, fd, error }: Answer) => {
+      thread.loaded.resolve();
       const w = thread.waiting.get(id);
       if (fd >= 0) w?.resolve(fd);
       else w?.reject(new Error(error));

@@ -50,6 +50,7 @@ function dial({ address, port }: Ask): number {
   throw error;
 }
 
+parentPort?.postMessage({ id: 0, fd: -1, error: '' } satisfies Answer);
 const { net } = workerData as { net: string };
 enter(net);
 parentPort?.on('message', (ask: Ask) => {
