@@ -1,7 +1,7 @@
 /**
- * Counts what a node at rest asks of its API server, by the audit log of a real one. About 20 minutes, as root, after
- * `npm run e2e:setup`, with the programs of a release in one folder:
- *   KUBEBUILDER_ASSETS=PROGRAMS scripts/node test/reference/rest/record.ts reference|actorlet FILE
+ * Counts what a node at rest asks of its API server, by the audit log of a real one. About 20 minutes, or as long as asked, as
+ * root, after `npm run e2e:setup`, with the programs of a release in one folder:
+ *   KUBEBUILDER_ASSETS=PROGRAMS scripts/node test/reference/rest/record.ts reference|actorlet FILE [SECONDS]
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,9 @@ import { sh } from '../../e2e/manifests.ts';
 import { startDriver } from '../../volumes/csiDriver.ts';
 import { CLAIMS, COUNTED_MS, clusterObjects, counted, DRIVERS, ENV, SETTLE_MS, VOLUMES } from './objects.ts';
 
-const [, , by = '', file = ''] = process.argv;
+const [, , by = '', file = '', seconds] = process.argv;
+const countedMs = seconds === undefined ? COUNTED_MS : Number(seconds) * 1_000;
+const settleMs = Math.min(SETTLE_MS, countedMs);
 if (by !== 'reference' && by !== 'actorlet') throw new Error('reference or actorlet?');
 const whyNot = by === 'reference' ? whyNoReferenceKubelet() : undefined;
 if (whyNot !== undefined) throw new Error(whyNot);
@@ -69,8 +71,8 @@ try {
     await cluster.create(name, { automountServiceAccountToken: false, volumes: [...volumes], containers: [container] });
   }
   for (const name of Object.keys(VOLUMES)) await cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=110s');
-  const fromMs = Date.now() + SETTLE_MS;
-  const toMs = fromMs + COUNTED_MS;
+  const fromMs = Date.now() + settleMs;
+  const toMs = fromMs + countedMs;
   await new Promise((resolve) => setTimeout(resolve, toMs - Date.now() + 1_000));
   // Without a cluster DNS the kubelet tells of that at each sync of each pod: those events are no part of a node at rest.
   const counts = audited(fromMs, toMs).filter(({ objectRef }) => objectRef?.resource !== 'events');
@@ -78,7 +80,7 @@ try {
     ...{ verb, resource: subresource === undefined ? resource : `${resource}/${subresource}` },
     name: name.replaceAll(NODE_NAME, 'NODE'),
   }));
-  writeFileSync(file, `${JSON.stringify({ countedMs: COUNTED_MS, counts: counted(asked) }, null, 2)}\n`);
+  writeFileSync(file, `${JSON.stringify({ countedMs, counts: counted(asked) }, null, 2)}\n`);
 } catch (error) {
   if (reference !== undefined) writeFileSync(`${file}.log`, reference.log());
   throw error;

@@ -111,6 +111,7 @@ const WITH_WORDS: ReadonlySet<string> = new Set(
 );
 const WORD_KEYS = ['command', 'args', 'env', 'exec', 'value'];
 const SLIPS_MAX = 1_000;
+const SLIP_CHARS_MAX = 40;
 const WORD_QUERIES: ReadonlySet<string> = new Set(['command', 'cmd']);
 /** What the tree reads of the query of a request. */
 export const READ_QUERIES: ReadonlySet<string> = new Set(
@@ -237,7 +238,7 @@ export class Doors {
   }
 
   #isSlip(key: string): boolean {
-    if (RULES.has(key) || WORD_KEYS.includes(key)) return false;
+    if (RULES.has(key) || WORD_KEYS.includes(key) || key.length > SLIP_CHARS_MAX) return false;
     const known = this.#slips.get(key);
     if (known !== undefined) return known;
     if (this.#slips.size >= SLIPS_MAX) this.#slips.clear();

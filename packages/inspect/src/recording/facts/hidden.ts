@@ -6,7 +6,7 @@ const IMAGES: ReadonlySet<string> = new Set(['image', 'imageID', 'reference', 'n
 /** Keys of texts for people; programs may have said what they were given. */
 const MESSAGES: ReadonlySet<string> = new Set([
   ...['message', 'reason', 'what', 'detail', 'error', 'refusal', 'why', 'where', 'server', 'networkReason', 'remark'],
-  ...['lastError', 'leftAlone', 'hints', 'chosen'],
+  ...['lastError', 'leftAlone', 'hints', 'chosen', 'title'],
 ]);
 
 /** `value` with its messages hidden; what has none stays the same object. */
