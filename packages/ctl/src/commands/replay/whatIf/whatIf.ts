@@ -24,7 +24,7 @@ import { isStop, learn } from '@actorlet/replay/src/player/learn.ts';
 import { fullNameOf, type KnownPod, KnownPods } from '@actorlet/replay/src/player/pods.ts';
 import { silentLogger, silentMetrics } from '@actorlet/replay/src/player/silent.ts';
 import type { CtlIo } from '../../../io.ts';
-import { inputFiles, openInputs } from '../file.ts';
+import { inputFiles, type OpenedInputs, openInputs } from '../file.ts';
 import { surroundings } from '../surroundings.ts';
 import { type PlayedApi, playedApi } from './api/api.ts';
 import { type KnownApi, knownApi } from './api/known.ts';
@@ -85,14 +85,16 @@ export async function runWhatIf(io: CtlIo, o: WhatIfOptions): Promise<number> {
   if (file === undefined || files.length > 1) throw new CtlError(EXIT.usage, `${o.path}: ${files.length} recordings; name one of them.`);
   const scenario = o.fault === undefined ? null : await readScenario(o.fault);
   const around = surroundings(io);
-  const recorded = await learned(file, around);
+  const opened = await openInputs(file);
+  // What cannot be set is refused before the recording is run.
+  const changed = withFaults(configWith(opened.header.config, o.set), scenario);
+  const recorded = await learned(file, opened, around);
   const { header, script, pods } = recorded;
   const dropped = droppedBy(o.drop, {
     script,
     pods: pods.all.map(fullNameOf),
     uidsOf: (pod) => pods.all.filter((one) => fullNameOf(one) === pod).map((one) => one.uid),
   });
-  const changed = withFaults(configWith(header.config, o.set), scenario);
   // The node lives on after the end of its recording.
   const stops = script.done.filter(({ input }) => isStop(input)).map((one) => one.order);
   const unchanged: Lived[] = [];
@@ -173,8 +175,7 @@ async function readScenario(file: string): Promise<Scenario> {
   throw new CtlError(EXIT.usage, decoded.errors.map((e) => scenarioErrorText(file, e)).join('\n'));
 }
 
-async function learned(file: string, around: Surroundings): Promise<Recorded> {
-  const { header, next, more } = await openInputs(file);
+async function learned(file: string, { header, next, more }: OpenedInputs, around: Surroundings): Promise<Recorded> {
   const { script, pods, ends, replayed } = await learn({
     ...{ header, next, more, own: OWN, entropy: around.hashes, drain: () => around.drain(), extensions: around.extensions },
   });
