@@ -86,9 +86,9 @@ it(
           else read += 1;
         expect(performance.now() - before).toBeLessThan(5_000);
       }),
-      { numRuns: RUNS_ALL ? 1_000 : 250, seed: 1_036 },
+      { numRuns: RUNS_ALL ? 1_000 : 80, seed: 1_036 },
     );
-    expect(read).toBeGreaterThan(RUNS_ALL ? 200 : 50);
+    expect(read).toBeGreaterThan(RUNS_ALL ? 200 : 15);
   },
   LIMIT_MS,
 );

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { rotating } from '../../rotation.ts';
 import { CASES, FS_GROUP } from './cases.ts';
 import { type Call, comparable, comparableSteps } from './compare.ts';
 import { virtualCalls } from './virtual.ts';
@@ -17,7 +18,8 @@ const RECORDED = JSON.parse(readFileSync(join(import.meta.dirname, '../recorded/
 const COUNTS = ['stats', 'stats-block'];
 
 describe('a volume of a driver', () => {
-  it.each(Object.entries(CASES).filter(([name]) => !COUNTS.includes(name)))('%s', async (name, of) => {
+  const compared = Object.entries(CASES).filter(([name]) => !COUNTS.includes(name));
+  it.each(rotating('volumes of drivers', compared, 3))('%s', async (name, of) => {
     const theirs = RECORDED[name]?.calls ?? [];
     const ours = await virtualCalls(name);
     expect(comparable(ours.calls, theirs, of)).toEqual(comparable(theirs, theirs, of));

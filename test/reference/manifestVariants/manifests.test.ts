@@ -5,9 +5,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { RUNS_HERE_ONLY } from './manifestDifferences.ts';
+import { rotating } from '../../rotation.ts';
 import { answerOf, BASES, decodeHere, digestOf, REFUSED, variants } from './manifests.ts';
 
+/**
+ * Where this program and the kubelet of 1.36 make different things of a variant, each with a reason. All of them run here and not there.
+ * None may run there and not here: a takeover would stop it.
+ */
+const RUNS_HERE_ONLY = JSON.parse(readFileSync(join(import.meta.dirname, 'runsHereOnly.json'), 'utf8')) as Record<string, string[]>;
 const recorded = JSON.parse(readFileSync(join(import.meta.dirname, '../recorded/manifests136.json'), 'utf8')) as {
   variants: string;
   fields: string;
@@ -16,11 +21,18 @@ const recorded = JSON.parse(readFileSync(join(import.meta.dirname, '../recorded/
 const fields = new Set(recorded.fields.split(' '));
 const there = recorded.answers.flatMap((row) => row.split(' '));
 const all = variants();
+/** Each commit reads one part in so many. */
+const PARTS = 4;
+const part = rotating(
+  'variants of manifests',
+  all.map((variant, i) => ({ ...variant, there: there[i] })),
+  PARTS,
+);
 
 describe('manifests as the kubelet of 1.36 reads them', () => {
-  const found = all.map(({ id, text }, i) => {
+  const found = part.map(({ id, text, there }) => {
     const { pod, errors } = decodeHere(text);
-    return { id, errors, here: pod === undefined ? REFUSED : answerOf(pod, fields), there: there[i] };
+    return { id, errors, here: pod === undefined ? REFUSED : answerOf(pod, fields), there };
   });
 
   it('are those that were recorded', () => expect([digestOf(all), there.length]).toEqual([recorded.variants, all.length]));
@@ -35,14 +47,16 @@ describe('manifests as the kubelet of 1.36 reads them', () => {
 
   it('what runs here only has a reason', () => {
     const only = found.filter((f) => f.there === REFUSED && f.here !== REFUSED).map((f) => f.id);
-    expect(only.sort()).toEqual(Object.values(RUNS_HERE_ONLY).flat().sort());
+    const ids = new Set(part.map(({ id }) => id));
+    const reasons = Object.values(RUNS_HERE_ONLY).flat();
+    expect(only.sort()).toEqual(reasons.filter((id) => ids.has(id)).sort());
   });
 
   it('are many of each kind', () => {
     for (const name of BASES.keys()) {
       const of = found.filter((f) => f.id === name || f.id.startsWith(`${name} `));
-      expect(of.filter((f) => f.there !== REFUSED).length, name).toBeGreaterThan(150);
-      expect(of.filter((f) => f.there === REFUSED).length, name).toBeGreaterThan(150);
+      expect(of.filter((f) => f.there !== REFUSED).length, name).toBeGreaterThan(120 / PARTS);
+      expect(of.filter((f) => f.there === REFUSED).length, name).toBeGreaterThan(120 / PARTS);
     }
   });
 });

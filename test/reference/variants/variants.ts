@@ -6,12 +6,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { KUBELET_CONFIGURATION } from '../../../src/machines/config/schema.ts';
 import type { Fields, Shape } from '../../../src/machines/shape/shape.ts';
-import { DROP_IN_BODIES, FOLDERS } from './variantDropIns.ts';
-import { FLAGS } from './variantFlags.ts';
-import { LINES } from './variantLines.ts';
+import { FOLDERS } from './variantDropIns.ts';
 import { type Entry, HEADER, HERE, type Variant } from './variantParts.ts';
 
 export type Variants = ReadonlyMap<string, Variant>;
+
+/**
+ * Tried one by one. `lines`: each is the end of a file. `flags`: separated by single spaces. `dropIns`: each stands in one drop-in, over
+ * `maxPods: 10`, `kubeReserved` and `clusterDNS`.
+ */
+const PARTS = JSON.parse(readFileSync(join(import.meta.dirname, 'parts.json'), 'utf8')) as Record<'lines' | 'flags' | 'dropIns', string[]>;
 
 const FOLDER = join(import.meta.dirname, '../configurations');
 /** What the configurations without a name of their own change nothing in. */
@@ -47,10 +51,10 @@ export function variants(): Variants {
   for (const [path, shape] of leaves(KUBELET_CONFIGURATION, ''))
     for (const value of valuesOf(shape, path))
       out.set(`${PLAIN}/${path}: ${value}`, file(HEADER.replace(new RegExp(`^${path}:.*\n`, 'm'), '') + placed(path, value)));
-  for (const line of LINES) out.set(`${PLAIN}/${line}`, file(`${HEADER}${line}\n`));
+  for (const line of PARTS.lines) out.set(`${PLAIN}/${line}`, file(`${HEADER}${line}\n`));
   for (const [name, variant] of Object.entries(FOLDERS)) out.set(`${PLAIN}/drop-ins ${name}`, variant);
-  for (const body of DROP_IN_BODIES) out.set(`${PLAIN}/drop-in ${body}`, dropIns({ 'd/10.conf': `${HEADER}${body}\n` }));
-  for (const args of FLAGS) out.set(`${PLAIN}/flags ${args}`, flags(...args.split(' ')));
+  for (const body of PARTS.dropIns) out.set(`${PLAIN}/drop-in ${body}`, dropIns({ 'd/10.conf': `${HEADER}${body}\n` }));
+  for (const args of PARTS.flags) out.set(`${PLAIN}/flags ${args}`, flags(...args.split(' ')));
   return out;
 }
 
