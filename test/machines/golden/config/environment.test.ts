@@ -135,11 +135,13 @@ goldenTable('the environment of a container is as recorded', 'config/environment
   '5.11 services: without an address': () => [
     service('a', { clusterIP: 'None', ports: [{ port: 1 }] }),
     service('b', { clusterIP: '', ports: [{ port: 1 }] }),
+    service('c', { type: 'ExternalName' }),
   ],
   '5.11 services: of which namespaces': () => {
     const list = ['kubernetes', 'other'].map((name) => service(name, { clusterIP: '10.0.0.1' }, 'default'));
     const own = service('own', { clusterIP: '10.0.0.2' });
-    return { links: told(true, ...list, own), none: told(false, ...list, own) };
+    const named = service('kubernetes', { clusterIP: '10.0.0.7' });
+    return { links: told(true, ...list, own), none: told(false, ...list, own), own: told(true, named, ...list) };
   },
   '5.11 expansion': () =>
     Object.fromEntries(['a$(X)b', '$$(X)', '$$$(X)', '$(Y)', '$(X', '$x$', '$(L)', '$()', '$(E)', '$'].map((t) => [t, expanded(t)])),

@@ -1,10 +1,8 @@
-/** What the sandbox of a pod is told (pod lifecycle 5.4, resources and volumes 12.5), its names and hosts (5.5) and its resolver (5.6): a row for each line. */
+/** What the sandbox of a pod is told (pod lifecycle 5.4, resources and volumes 12.5): a row for each line. `names.test.ts` has its names and resolver (5.5, 5.6). */
 import { runtimeHandler } from '../../../../src/actors/pods/workers/sandbox/runtimeClass.ts';
 import type { KubeRequest, KubeResult } from '../../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import type { NodeFacts } from '../../../../src/machines/nodeFacts.ts';
-import { parseResolvConf, podDns } from '../../../../src/machines/pods/workers/config/dns.ts';
-import { etcHosts, podHostname } from '../../../../src/machines/pods/workers/config/hosts.ts';
 import { generateSandboxConfig, portMappings } from '../../../../src/machines/pods/workers/config/sandboxConfig.ts';
 import { container, FACTS, pod, sidecar } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';
@@ -42,20 +40,6 @@ const away = (code: number, message: string): KubeResult => ({
   ok: false,
   failure: { code, reason: code === 404 ? 'NotFound' : 'Forbidden', message, outcome: 'failed' },
 });
-
-const hostname = (spec: Partial<Pod['spec']>, name = 'web') => podHostname(pod(spec, { metadata: { name } }), 'cluster.local');
-const hosts = (spec: Partial<Pod['spec']>, podIPs = ['10.0.0.5']) =>
-  etcHosts({ pod: pod(spec), podIPs, facts: FACTS, nodeHosts: '127.0.0.1 node\n' }).split('\n');
-
-const dns = (spec: Partial<Pod['spec']>, facts: Partial<NodeFacts> = {}) => podDns(pod(spec), { ...FACTS, ...facts });
-const many = (n: number) => Array.from({ length: n }, (_, i) => `s${i}.example`);
-const parsed = (...lines: string[]) => {
-  try {
-    return parseResolvConf(`${lines.join('\n')}\n`);
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-};
 
 goldenTable('what a sandbox is told is as recorded', 'config/sandbox', {
   '5.4 all of a plain pod': () => config(pod({}, { metadata: { labels: { app: 'web', 'io.kubernetes.pod.name': 'forged' } } })),
@@ -131,69 +115,4 @@ goldenTable('what a sandbox is told is as recorded', 'config/sandbox', {
   '5.4 runtime class: gone, and the last sandbox had a handler': () => handler('fast', away(404, 'gone'), 'kata'),
   '5.4 runtime class: without a handler': () => handler('fast', { ok: true, code: 200, body: {} }),
   '5.4 runtime class: no API server': () => handler('fast'),
-  '5.5 hostname: of the pod': () => hostname({}),
-  '5.5 hostname: of the definition': () => hostname({ hostname: 'own' }),
-  '5.5 hostname: no DNS label': () => hostname({ hostname: 'Own' }),
-  '5.5 hostname: too long a name': () => hostname({}, `${'a'.repeat(62)}-bcd`),
-  '5.5 hostname: with dots': () => hostname({}, 'web.v1'),
-  '5.5 domain': () => hostname({ subdomain: 'sub' }),
-  '5.5 domain: no DNS label': () => hostname({ subdomain: 'Sub' }),
-  '5.5 FQDN as the name of the host': () => hostname({ subdomain: 'sub', setHostnameAsFQDN: true }),
-  '5.5 FQDN as the name of the host, without a domain': () => hostname({ setHostnameAsFQDN: true }),
-  '5.5 FQDN as the name of the host, too long': () => hostname({ subdomain: 'sub', setHostnameAsFQDN: true }, 'a'.repeat(60)),
-  '5.5 hosts: of a pod': () => hosts({}),
-  '5.5 hosts: of two families, with a domain': () => hosts({ subdomain: 'sub' }, ['10.0.0.5', 'fd00::5']),
-  '5.5 hosts: on the network of the host': () => hosts({ hostNetwork: true }),
-  '5.5 hosts: aliases': () =>
-    hosts({
-      hostAliases: [
-        { ip: '1.2.3.4', hostnames: ['a', 'b'] },
-        { ip: '5.6.7.8', hostnames: ['c'] },
-      ],
-    }),
-
-  '5.6 policy: None': () => dns({ dnsPolicy: 'None' }),
-  '5.6 policy: ClusterFirst': () => dns({ dnsPolicy: 'ClusterFirst' }),
-  '5.6 policy: ClusterFirst, on the network of the host': () => dns({ dnsPolicy: 'ClusterFirst', hostNetwork: true }),
-  '5.6 policy: ClusterFirstWithHostNet': () => dns({ dnsPolicy: 'ClusterFirstWithHostNet', hostNetwork: true }),
-  '5.6 policy: Default': () => dns({ dnsPolicy: 'Default' }),
-  '5.6 policy: of no known name': () => dns({ dnsPolicy: 'Odd' } as unknown as Partial<Pod['spec']>),
-  '5.6 policy: none said': () => dns({}),
-  '5.6 cluster: without a domain': () => dns({}, { clusterDomain: '' }),
-  '5.6 cluster: the host searches the same': () =>
-    dns({}, { hostDns: { servers: [], searches: ['cluster.local', 'example.org'], options: [] } }),
-  '5.6 cluster: without servers': () => dns({}, { clusterDNS: [] }),
-  '5.6 host: without a resolver of its own': () => dns({ dnsPolicy: 'Default' }, { hostDns: null }),
-  '5.6 host: without a resolver of its own, of IPv6': () => dns({ dnsPolicy: 'Default' }, { hostDns: null, hostIPs: ['2001:db8::1'] }),
-  '5.6 config of the pod: on top': () =>
-    dns({
-      dnsConfig: {
-        nameservers: ['192.0.2.1', '10.96.0.10'],
-        searches: ['own.example', 'cluster.local'],
-        options: [{ name: 'ndots', value: '2' }, { name: 'debug' }],
-      },
-    }),
-  '5.6 config of the pod: with None': () =>
-    dns({ dnsPolicy: 'None', dnsConfig: { nameservers: ['192.0.2.1'], searches: ['a'], options: [{ name: 'edns0' }] } }),
-  '5.6 limits: servers': () => dns({ dnsPolicy: 'None', dnsConfig: { nameservers: ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4'] } }),
-  '5.6 limits: searches': () => {
-    const made = dns({ dnsPolicy: 'None', dnsConfig: { nameservers: ['192.0.2.1'], searches: many(33) } });
-    return { searches: made.config.searches.length, last: made.config.searches.at(-1), warnings: made.warnings.map((w) => w.reason) };
-  },
-  '5.6 limits: characters': () => {
-    const made = dns({
-      dnsPolicy: 'None',
-      dnsConfig: { nameservers: ['192.0.2.1'], searches: many(30).map((s) => `${'x'.repeat(100)}.${s}`) },
-    });
-    return {
-      searches: made.config.searches.length,
-      characters: made.config.searches.join(' ').length,
-      warnings: made.warnings.map((w) => w.reason),
-    };
-  },
-  '5.6 resolv.conf: servers add up': () => parsed('nameserver 192.0.2.1', 'nameserver 192.0.2.2'),
-  '5.6 resolv.conf: the last search line, without dots at the end': () => parsed('search a.example', 'search b.example. c.example .'),
-  '5.6 resolv.conf: options, the last of each name': () => parsed('options ndots:1', 'options ndots:2 edns0'),
-  '5.6 resolv.conf: comments': () => parsed('# nameserver 192.0.2.1', '; nameserver 192.0.2.2', '  # x', ''),
-  '5.6 resolv.conf: a server without an address': () => parsed('', 'nameserver'),
 });
