@@ -47,13 +47,13 @@ export function rotating<T>(what: string, all: readonly T[], parts: number): T[]
   return partOf(all, { turn: announcedTurn(what, parts), parts });
 }
 
-/** An `it` that defines only the tests of this run's part, by the order of the calls. */
-export function inTurn(what: string, parts: number): (name: string, run: () => Promise<void>) => void {
+/** An `it` that defines only the tests of this run's part, by the order of the calls. A suite needs as many tests as there are parts. */
+export function inTurn(what: string, parts: number): (name: string, run: () => Promise<void>, timeoutMs?: number) => void {
   const turn = announcedTurn(what, parts);
   let calls = 0;
-  return (name, run) => {
+  return (name, run, timeoutMs) => {
     const taken = turn === 'all' || calls % parts === turn % parts;
     calls += 1;
-    if (taken) it(name, run);
+    if (taken) it(name, run, timeoutMs);
   };
 }

@@ -3,9 +3,10 @@ import { execFile, execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import { COMPILED_ONCE } from '../compiled.ts';
 import { RUNS_ALL } from '../rotation.ts';
 
-const CASES = RUNS_ALL ? 20_000 : 1_000;
+const CASES = RUNS_ALL ? 20_000 : 500;
 const LIMIT_MS = 900_000;
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -23,9 +24,9 @@ it(
   async () => {
     const seed = process.env.ACTORLET_FUZZ_SEED ?? String(ofContent());
     const args = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, 'main.ts'), '--seed', seed, '--cases', String(CASES)];
-    const run = await promisify(execFile)(process.execPath, args, { cwd: ROOT, maxBuffer: 1 << 24 }).catch(
-      (error: { stdout: string; stderr: string }) => error,
-    );
+    const run = await promisify(execFile)(process.execPath, args, {
+      ...{ cwd: ROOT, maxBuffer: 1 << 24, env: { ...process.env, ...COMPILED_ONCE } },
+    }).catch((error: { stdout: string; stderr: string }) => error);
     console.log(run.stdout);
     expect(run.stdout.split('\n').filter((line) => line.startsWith('FAIL'))).toEqual([]);
     expect(run.stdout).toMatch(/, 0 failed\n$/);

@@ -24,7 +24,7 @@ import type { WorkerPhase } from '../../src/machines/pods/workers/messages.ts';
 import { managerFacts, refusable } from './managerFacts.ts';
 
 const PAGE = join(import.meta.dirname, '../../docs/architecture/pod-flow.md');
-const WALKS = 4_000;
+const WALKS = 1_500;
 const STEPS = 25;
 const UIDS = ['a', 'b', 'c'] as const;
 

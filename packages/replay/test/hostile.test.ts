@@ -15,7 +15,7 @@ import { toldTo } from './toldTo.ts';
 
 const CASES = 60;
 /** Each commit takes one part in so many of the cuts, bytes and lines. */
-const PARTS = 6;
+const PARTS = 10;
 let dir: string;
 let whole: string;
 let lines: string[];

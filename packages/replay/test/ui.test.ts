@@ -14,11 +14,12 @@ import type { ServerFrame } from '@actorlet/inspect/src/feed/frames.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { COMPILED_ONCE } from '../../../test/compiled.ts';
-import { rotating } from '../../../test/rotation.ts';
+import { inTurn, rotating } from '../../../test/rotation.ts';
 import { replayed } from './replayed.ts';
 import { recorded } from './simulated/recordedSim.ts';
 import { toldTo } from './toldTo.ts';
 
+const shows = inTurn('pages of a replay', 2);
 const AROUND = surroundings({ signal: new AbortController().signal });
 let dir: string;
 let path: string;
@@ -48,7 +49,7 @@ function viewer(past: Past) {
   };
 }
 
-it('shows any moment, back and on, with contexts in full', async () => {
+shows('shows any moment, back and on, with contexts in full', async () => {
   const past = await Past.of(path, undefined, AROUND);
   expect(past.remark).toBe('');
   const page = viewer(past);
@@ -89,7 +90,7 @@ it('says why its page is not there', async () => {
   expect(told[0]).toContain(`cannot listen on 127.0.0.1:${port}`);
 });
 
-it('begins at a state, and says where no actor comes to it', async () => {
+shows('begins at a state, and says where no actor comes to it', async () => {
   const [from, to] = await Promise.all([Past.of(path, 'foundation state=running', AROUND), Past.of(path, undefined, AROUND)]);
   expect(from.startMs).toBeLessThan(to.startMs);
   await expect(Past.of(path, 'pods/podManager state=nowhere', AROUND)).rejects.toThrow('no actor comes there');
@@ -140,7 +141,7 @@ it.each(rotating('what a recorded node keeps', KEEPS, KEEPS.length))(
   },
 );
 
-it('steps from one input to the next, also where the clock moved while the node took one', async () => {
+shows('steps from one input to the next, also where the clock moved while the node took one', async () => {
   const past = await Past.of(await moving(0.1, 2), undefined, AROUND);
   expect(past.remark).toBe('');
   let seen = -1;
@@ -154,7 +155,7 @@ it('steps from one input to the next, also where the clock moved while the node 
   }
 });
 
-it("opens Node's debugger at the state, and breaks there", async () => {
+shows("opens Node's debugger at the state, and breaks there", async () => {
   const argv = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, '../../ctl/src/main.ts'), 'replay', path];
   const child = spawn(process.execPath, [...argv, '--until', 'foundation state=running', '--inspect-brk', '0'], {
     env: { ...process.env, ...COMPILED_ONCE },

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { ContainerConfig, PodSandboxConfig } from '@actorlet/kubelet/machines/wire/cri.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rotating } from '../../../test/rotation.ts';
 import { readStat, scanProcesses, signal } from '../src/process/container/procfs.ts';
 import { calls, codeOf, containerConfig, eventually, podConfig } from './conformance.ts';
 import { logLines, marked, markedAll, startRuntime, type TestRuntime } from './processRuntime.ts';
@@ -17,7 +18,7 @@ const users: { name: string; uid?: number; args?: string[] }[] = [
   ...(root ? [{ name: 'as user 65534', uid: 65534 }] : []),
 ];
 
-for (const user of users) {
+for (const user of rotating('users of the process runtime', users, 2)) {
   describe(`process runtime ${user.name}`, () => {
     let runtime: TestRuntime;
     let c: ReturnType<typeof calls>;

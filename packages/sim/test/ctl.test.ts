@@ -1,12 +1,13 @@
-/** `actorctl sim` as a program: in one process and in several, from sources and bundled, with a scenario and with a wrong one. */
+/** `actorctl sim`: in this process, from sources, and bundled in several, with a scenario and with a wrong one. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runCtl } from '@actorlet/ctl/src/cli.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COMPILED_ONCE } from '../../../test/compiled.ts';
 import { CTL } from '../../../test/programs.ts';
+import { toldTo } from '../../replay/test/toldTo.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const PROGRAM_TIMEOUT_MS = 180_000;
@@ -23,15 +24,19 @@ interface Ended {
   out: string;
   err: string;
 }
-function node(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+function sim(...args: string[]): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [...argv], { ...OPTIONS, env: { ...process.env, ...env } }, (error, out, err) => {
+    execFile(process.execPath, [CTL, 'sim', ...args], OPTIONS, (error, out, err) => {
       resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, out, err });
     });
   });
 }
-const sim = (...args: string[]) => node([CTL, 'sim', ...args]);
-const SMALL = ['--seed', '8', '--seeds', '2', '--minutes', '0.1', '--pods', '2', '--json'];
+/** In this process, from sources. */
+async function here(...args: string[]): Promise<Ended> {
+  const [out, err] = [toldTo(), toldTo()];
+  const code = await runCtl({ ...out, err: err.err, argv: ['sim', ...args] });
+  return { code, out: out.told(), err: err.told() };
+}
 
 interface Totals {
   first: number;
@@ -54,14 +59,9 @@ function totals(ended: Ended): Totals {
 }
 
 describe('actorctl sim', () => {
-  it('comes to the same in one process from sources and in several bundled', { timeout: PROGRAM_TIMEOUT_MS * 2 }, async () => {
-    const one = totals(await node([join(root, 'packages/ctl/src/main.ts'), 'sim', ...SMALL], COMPILED_ONCE));
-    expect(one).toMatchObject({ first: 8, runs: 2, failed: 0, failures: [] });
-    // The simulation is a chunk of its own, and each job runs the program it was started as.
-    expect(totals(await sim(...SMALL, '--jobs', '2'))).toEqual(one);
-  });
-
-  it('runs a scenario in several processes, and says what each fault hit', { timeout: PROGRAM_TIMEOUT_MS }, async () => {
+  it('runs a scenario, comes to the same in one process from sources and in several bundled, and says what each fault hit', {
+    timeout: PROGRAM_TIMEOUT_MS,
+  }, async () => {
     const file = join(dir, 'two.yaml');
     writeFileSync(
       file,
@@ -70,8 +70,11 @@ describe('actorctl sim', () => {
         '  simulation: {pods: 1}\n',
     );
     const args = ['--scenario', file, '--seed', '1', '--seeds', '2'];
-    expect(totals(await sim(...args, '--json', '--jobs', '2'))).toMatchObject({ runs: 2, hits: { cut: 4, nobody: 0 } });
-    const { out, code } = await sim(...args);
+    const one = totals(await here(...args, '--json'));
+    expect(one).toMatchObject({ first: 1, runs: 2, failed: 0, failures: [], hits: { cut: 4, nobody: 0 } });
+    // The simulation is a chunk of its own, and each job runs the program it was started as.
+    expect(totals(await sim(...args, '--json', '--jobs', '2'))).toEqual(one);
+    const { out, code } = await here(...args);
     expect(code).toBe(0);
     expect(out).toContain('  cut: at 1s every 2s 2 times: hints.cut\n');
     expect(out).toContain('faults of the scenario:\n  cut: 4 hits\n  nobody: hit nothing\n');

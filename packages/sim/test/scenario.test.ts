@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { decodeScenario, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
 import type { Scenario } from '@actorlet/faults/src/types.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, vi } from 'vitest';
+import { inTurn } from '../../../test/rotation.ts';
 import { runSim, type SimOptions, type SimResult } from '../src/index.ts';
 import { drawSize } from '../src/nemesis/draw.ts';
 
 const examples = join(import.meta.dirname, '../../../examples/scenarios');
-const SIM_TIMEOUT_MS = 120_000;
+vi.setConfig({ testTimeout: 120_000 });
+const it = inTurn('scenarios in the simulation', 2);
 
 function read(text: string): Scenario {
   const decoded = decodeScenario(text, 'simulation');
@@ -34,7 +36,7 @@ function run(faults: string, o: Partial<SimOptions> = {}): Promise<SimResult> {
 
 describe('the examples', () => {
   for (const file of readdirSync(examples).filter((f) => f.endsWith('.yaml'))) {
-    it(`${file} breaks no invariant, and each of its faults hits something`, { timeout: SIM_TIMEOUT_MS }, async () => {
+    it(`${file} breaks no invariant, and each of its faults hits something`, async () => {
       const scenario = read(readFileSync(join(examples, file), 'utf8'));
       const hits = new Map<string, number>();
       for (const seed of [1, 2, 3]) {
@@ -50,7 +52,7 @@ describe('the examples', () => {
 });
 
 describe('a fault of a scenario', () => {
-  it('hits only the pods and methods it names, as often as it may', { timeout: SIM_TIMEOUT_MS }, async () => {
+  it('hits only the pods and methods it names, as often as it may', async () => {
     const r = await run(
       [
         '  - {name: web, kind: cri, action: error, code: Internal, times: 2, select: {methods: [StartContainer], pods: [web-*]}}',
@@ -72,7 +74,7 @@ describe('a fault of a scenario', () => {
     expect(r.tail.log.filter((l) => l.includes('injected failure')).length).toBeGreaterThan(0);
   });
 
-  it('kills actors by path and by pod, one or all', { timeout: SIM_TIMEOUT_MS }, async () => {
+  it('kills actors by path and by pod, one or all', async () => {
     const r = await run(
       [
         '  - {name: worker, kind: actor.kill, at: 12s, select: {actors: [pods/workers/*], pods: [db-*]}}',
@@ -90,29 +92,25 @@ describe('a fault of a scenario', () => {
     expect(r.faults.get('actor.kill')).toBe(3);
   });
 
-  it('that loses what is said only once breaks an invariant, which names what is stuck', { timeout: SIM_TIMEOUT_MS }, async () => {
+  it('that loses what is said only once breaks an invariant, which names what is stuck', async () => {
     const r = await run('  - {name: lost-kill, kind: mailbox, action: drop, select: {events: [pod.kill]}}\n');
     expect(r.violation).toMatchObject({ invariant: 'comes-to-rest', what: expect.stringContaining('pod web-n1') });
     expect(r.byName.get('lost-kill')).toBe(1);
   });
 
-  it('that loses only what is found again by looking breaks none', { timeout: SIM_TIMEOUT_MS }, async () => {
+  it('that loses only what is found again by looking breaks none', async () => {
     const r = await run('  - {name: marks, kind: mailbox, action: drop, select: {events: [pod.dirty, pods.dirty]}}\n');
     expect(r.violation).toBeNull();
     expect(r.byName.get('marks')).toBeGreaterThan(0);
   });
 
-  it('of short memory is felt by the eviction manager, and does no more than the invariants allow', {
-    timeout: SIM_TIMEOUT_MS,
-  }, async () => {
+  it('of short memory is felt by the eviction manager, and does no more than the invariants allow', async () => {
     const r = await run('  - {name: memory, kind: pressure.memory, available: 10Mi}\n');
     expect(r.violation).toBeNull();
     expect(r.byName.get('memory')).toBeGreaterThan(0);
   });
 
-  it('comes out the same each time it is run with one seed, and its chances differ between seeds', {
-    timeout: SIM_TIMEOUT_MS,
-  }, async () => {
+  it('comes out the same each time it is run with one seed, and its chances differ between seeds', async () => {
     const faults = '  - {name: some, kind: cri, action: error, probability: 0.5, for: 30s}\n';
     const [first, again, other] = [await run(faults), await run(faults), await run(faults, { seed: 2 })];
     expect(again.hash).toBe(first.hash);
@@ -123,16 +121,14 @@ describe('a fault of a scenario', () => {
   });
 });
 
-describe('the world of a run that was not told otherwise', () => {
-  it('has two nodes in some seeds, and the same run when it is told what it would have drawn', { timeout: SIM_TIMEOUT_MS }, async () => {
-    const small = { minutes: 0.05, pods: 1, restMinutesMax: 5 };
-    const nodes = (seed: number) => drawSize(simRng(`seed ${seed}`).fork('size'), { seed }).nodes;
-    const seeds = Array.from({ length: 25 }, (_, i) => i + 1);
-    const two = seeds.filter((seed) => nodes(seed) === 2);
-    expect(two.length).toBeGreaterThan(0);
-    expect(two.length).toBeLessThan(13);
-    const one = await runSim({ seed: two[0] ?? 0, ...small });
-    expect(one.options.nodes).toBe(2);
-    expect((await runSim(one.options)).hash).toBe(one.hash);
-  });
+it('the world of a run that was not told otherwise has two nodes in some seeds, and the same run when it is told what it would have drawn', async () => {
+  const small = { minutes: 0.05, pods: 1, restMinutesMax: 5 };
+  const nodes = (seed: number) => drawSize(simRng(`seed ${seed}`).fork('size'), { seed }).nodes;
+  const seeds = Array.from({ length: 25 }, (_, i) => i + 1);
+  const two = seeds.filter((seed) => nodes(seed) === 2);
+  expect(two.length).toBeGreaterThan(0);
+  expect(two.length).toBeLessThan(13);
+  const one = await runSim({ seed: two[0] ?? 0, ...small });
+  expect(one.options.nodes).toBe(2);
+  expect((await runSim(one.options)).hash).toBe(one.hash);
 });

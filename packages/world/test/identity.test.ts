@@ -5,6 +5,7 @@ import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { HttpReply, HttpRequest, TlsMaterial } from '@actorlet/kubelet/ports/sockets/net.ts';
 import { type Fault, runSim } from '@actorlet/sim/src/index.ts';
 import { describe, expect, it, vi } from 'vitest';
+import { RUNS_ALL } from '../../../test/rotation.ts';
 import { type CallerRequest, CLIENT_CA_TEXT, simNet } from '../src/host/net.ts';
 import { NOBODY, OPERATOR, REVIEWS, tokenOf, VIEWER } from '../src/identity/accounts.ts';
 import { certificateText, newKey, publicOf, readPair, SECRET, type SimCertificate, simCertificates } from '../src/identity/certificates.ts';
@@ -236,8 +237,11 @@ describe('a node that gets certificates and serves its API', () => {
     expect(first.tuning[0]?.edge).not.toBeNull();
     const told = JSON.stringify([first.tail, first.schedule]);
     expect(told).not.toContain(SECRET);
-    const again = await runSim({ seed: SEED, ...size, schedule: JSON.parse(JSON.stringify(first.schedule)) as readonly Fault[] });
-    expect(again.hash).toBe(first.hash);
+    // `determinism.test.ts` runs other seeds twice for each commit.
+    if (RUNS_ALL) {
+      const again = await runSim({ seed: SEED, ...size, schedule: JSON.parse(JSON.stringify(first.schedule)) as readonly Fault[] });
+      expect(again.hash).toBe(first.hash);
+    }
     for (const path of ['node/api/clientCertificate', 'node/api/servingCertificate'])
       expect(first.edges.get(`${path}: storing -> resting`) ?? 0).toBeGreaterThan(1);
   });

@@ -7,6 +7,7 @@ import { dataOf, nameObjects } from '@actorlet/sim/src/nemesis/workload/objects.
 import { drawPod } from '@actorlet/sim/src/nemesis/workload/pods.ts';
 import type { SimObject } from '@actorlet/sim/src/nemesis/workload/subjects.ts';
 import { expect, it } from 'vitest';
+import { inTurn } from '../../../test/rotation.ts';
 import { simRng } from '../src/rng.ts';
 
 /** The first seed whose only node belongs to a cluster and hears of objects in this way. */
@@ -17,6 +18,7 @@ function seedWith(objects: 'Watch' | 'Cache' | 'Get'): number {
   }
   throw new Error(`no seed has a node with ${objects}`);
 }
+const runs = inTurn('objects that change', 2);
 const pod = (): ReturnType<typeof drawPod> => {
   for (let i = 0; ; i++) {
     const drawn = drawPod(simRng(`pod ${i}`), { name: 'web', rev: 0 });
@@ -44,26 +46,34 @@ it('a pod names a config map, a secret and a token, and knows what files they ma
 });
 
 for (const how of ['Watch', 'Cache', 'Get'] as const) {
-  it(`objects that change, go and come back are seen in the end (${how})`, async () => {
-    const acts: [atMs: number, act: WorkloadAct][] = [
-      [0, { kind: 'pod.put', pod: pod(), source: 'api' }],
-      ...NAMES.flatMap((name, i): [number, WorkloadAct][] => [
-        [2_000, { kind: 'object.put', object: objectOf(name, 0) }],
-        [9_000 + i, { kind: 'object.put', object: objectOf(name, 1) }],
-        [15_000, { kind: 'object.remove', object: objectOf(name, 1) }],
-      ]),
-    ];
-    const schedule = acts.map(([atMs, act], id): Fault => ({ id, node: 0, afterSteps: 0, forMs: 0, atMs, ...act }));
-    const r = await runSim({ seed: seedWith(how), nodes: 1, minutes: 0.4, schedule });
-    expect(r.violation, JSON.stringify(r.violation)).toBeNull();
-    expect([r.faults.get('object.put'), r.faults.get('object.remove')]).toEqual([10, 5]);
-    // It was seen whether its pod could start without them.
-    expect([...r.edges.keys()]).toContain('worker: syncing.mountingVolumes -> syncing.creatingSandbox');
-  }, 120_000);
+  runs(
+    `objects that change, go and come back are seen in the end (${how})`,
+    async () => {
+      const acts: [atMs: number, act: WorkloadAct][] = [
+        [0, { kind: 'pod.put', pod: pod(), source: 'api' }],
+        ...NAMES.flatMap((name, i): [number, WorkloadAct][] => [
+          [2_000, { kind: 'object.put', object: objectOf(name, 0) }],
+          [9_000 + i, { kind: 'object.put', object: objectOf(name, 1) }],
+          [15_000, { kind: 'object.remove', object: objectOf(name, 1) }],
+        ]),
+      ];
+      const schedule = acts.map(([atMs, act], id): Fault => ({ id, node: 0, afterSteps: 0, forMs: 0, atMs, ...act }));
+      const r = await runSim({ seed: seedWith(how), nodes: 1, minutes: 0.4, schedule });
+      expect(r.violation, JSON.stringify(r.violation)).toBeNull();
+      expect([r.faults.get('object.put'), r.faults.get('object.remove')]).toEqual([10, 5]);
+      // It was seen whether its pod could start without them.
+      expect([...r.edges.keys()]).toContain('worker: syncing.mountingVolumes -> syncing.creatingSandbox');
+    },
+    120_000,
+  );
 }
 
 // Found at fb07f34: of two changes of one moment the older one was told last, and its content stayed.
-it('seed 140: the newest version of a watched object is the one that is kept', async () => {
-  const r = await runSim({ seed: 140, minutes: 1, pods: 6 });
-  expect(r.violation, JSON.stringify(r.violation)).toBeNull();
-}, 240_000);
+runs(
+  'seed 140: the newest version of a watched object is the one that is kept',
+  async () => {
+    const r = await runSim({ seed: 140, minutes: 1, pods: 6 });
+    expect(r.violation, JSON.stringify(r.violation)).toBeNull();
+  },
+  240_000,
+);

@@ -1,5 +1,6 @@
 /** What a process died over, as the next one finds it: real processes that end in every way, and the rule of two strikes. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -162,14 +163,25 @@ describe('a healthy pod is not set aside', () => {
 
 it('what is remembered is bounded, and what cannot be read counts as absent', () => {
   using dir = tempDir();
-  for (let i = 0; i < SUBJECTS_MAX + 20; i++) {
-    const handling = next(dir.path);
-    handling.of(`pod ${i}`, () => writeFileSync(join(dir.path, 'copy'), readNote(dir.path)));
+  const dies = (subject: string) => {
+    next(dir.path).of(subject, () => writeFileSync(join(dir.path, 'copy'), readNote(dir.path)));
     writeFileSync(noteFile(dir.path), readNote(dir.path, 'copy'));
+    next(dir.path);
+  };
+  dies('pod 0');
+  const [first = ''] = suspects(dir.path);
+  const of = (name: string) => join(dir.path, 'actorlet', 'suspects', name);
+  const suspect = JSON.parse(readFileSync(of(first), 'utf8')) as { subject: string };
+  for (let i = 1; i < SUBJECTS_MAX; i++) {
+    const subject = `pod ${i}`;
+    const name = createHash('sha256').update(subject).digest('hex').slice(0, first.indexOf('.'));
+    writeFileSync(of(`${name}.json`), JSON.stringify({ ...suspect, subject }));
   }
   next(dir.path);
   expect(suspects(dir.path).length).toBe(SUBJECTS_MAX);
-  writeFileSync(join(dir.path, 'actorlet', 'suspects', suspects(dir.path)[0] ?? ''), '{"subject":');
+  for (let i = 0; i < 3; i++) dies(`pod x${i}`);
+  expect(suspects(dir.path).length).toBe(SUBJECTS_MAX);
+  writeFileSync(of(suspects(dir.path)[0] ?? ''), '{"subject":');
   writeFileSync(noteFile(dir.path), 'rubbish');
   next(dir.path);
 });

@@ -48,7 +48,7 @@ const field = async (id: string, name: string) => within(id, `sed -n 's/^${name}
 const CAPABILITY = { chown: 0, netBindService: 10, netAdmin: 12, sysAdmin: 21 };
 const has = (mask: string, bit: number) => ((BigInt(`0x${mask}`) >> BigInt(bit)) & 1n) === 1n;
 
-describe('the user', () => {
+describe.concurrent('the user', () => {
   it('is that of the container before that of the pod, with the groups of the pod', async () => {
     const context = { runAsUser: 1000, runAsGroup: 1001, supplementalGroups: [1002], fsGroup: 1003 };
     const id = await runs('user', { runAsUser: 2000 }, { securityContext: context });
@@ -91,7 +91,7 @@ describe('the user', () => {
   });
 });
 
-describe('privileges', () => {
+describe.concurrent('privileges', () => {
   it('capabilities: those added are there, those dropped are not', async () => {
     const id = await runs('caps', { capabilities: { drop: ['ALL'], add: ['NET_BIND_SERVICE'] } });
     expect(await field(id, 'CapEff')).toBe((1n << BigInt(CAPABILITY.netBindService)).toString(16).padStart(16, '0'));
@@ -130,7 +130,7 @@ describe('privileges', () => {
   });
 });
 
-describe('profiles', () => {
+describe.concurrent('profiles', () => {
   it('seccomp: the one of the runtime, none, or one of the node', async () => {
     const FILTERED = '2';
     const profile = await runs('seccomp', { seccompProfile: { type: 'RuntimeDefault' } });
@@ -178,7 +178,7 @@ describe('profiles', () => {
   });
 });
 
-describe('sysctls', () => {
+describe.concurrent('sysctls', () => {
   const with_ = (...sysctls: [string, string][]): Partial<PodSpec> => ({
     securityContext: { sysctls: sysctls.map(([name, value]) => ({ name, value })) },
   });
@@ -215,7 +215,7 @@ describe('sysctls', () => {
   });
 });
 
-describe('namespaces', () => {
+describe.concurrent('namespaces', () => {
   const KINDS = ['net', 'ipc', 'pid'] as const;
   const ofHost = () => KINDS.map((kind) => readlinkSync(`/proc/self/ns/${kind}`));
   const of = async (id: string) => {

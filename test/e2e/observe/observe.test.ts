@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
 import type { ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
+import { BY_PROGRAM, buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { Observer } from '../lab/observer.ts';
 import { PageBrowser, pageBehind, picture } from '../lab/page/browser.ts';
 
@@ -64,14 +64,14 @@ describe('beside a daemon of ours', () => {
   it('takes its pods as they are, follows a new one to its end, and leaves the kubelet’s files alone', async () => {
     const before = filesOf(kubelet.rootDir);
     await observer.start([`--kubelet-pid=${kubelet.pid}`, '--actorlet-inspect=127.0.0.1:0']);
-    await kubelet.wait('the observer sees the pod', async () => (await seen('calm')) === '1/1 Running 0');
+    await kubelet.wait('the observer sees the pod', async () => (await seen('calm')) === '1/1 Running 0', BY_PROGRAM);
     expect(observer.log()).toMatch(/kubelet +process \d+/);
     expect(filesOf(kubelet.rootDir)).toEqual(before);
     kubelet.put('falls.json', pod('falls', ['sh', '-c', 'sleep 1; exit 3']));
-    await kubelet.wait('the observer sees it fall twice', async () => /[2-9]$/.test(await seen('falls')));
+    await kubelet.wait('the observer sees it fall twice', async () => /[2-9]$/.test(await seen('falls')), BY_PROGRAM);
     expect(await observer.ctl('why', 'falls')).toContain('exit code 3');
     kubelet.remove('falls.json');
-    await kubelet.wait('the observer forgets it', async () => (await seen('falls')) === '');
+    await kubelet.wait('the observer forgets it', async () => (await seen('falls')) === '', BY_PROGRAM);
     const { counts, disagreements } = JSON.parse(await observer.ctl('disagreements', '-o', 'json')) as ObserverLedger;
     expect(disagreements).toEqual([]);
     expect(counts.filter((c) => c.agreed > 0).map((c) => c.kind)).toEqual(expect.arrayContaining(['CreateContainer', 'StartContainer']));
@@ -85,8 +85,10 @@ describe('beside a daemon of ours', () => {
     process.kill(pid, 'SIGSTOP');
     try {
       kubelet.put('late.json', pod('late', ['sleep', '1000']));
-      await kubelet.wait('the observer waits for it', async () =>
-        /the kubelet has not .* for \d+/.test(await observer.ctl('why', 'late').catch(String)),
+      await kubelet.wait(
+        'the observer waits for it',
+        async () => /the kubelet has not .* for \d+/.test(await observer.ctl('why', 'late').catch(String)),
+        BY_PROGRAM,
       );
       await kubelet.wait(
         'it is a disagreement',
@@ -103,7 +105,7 @@ describe('beside a daemon of ours', () => {
     } finally {
       process.kill(pid, 'SIGCONT');
     }
-    await kubelet.wait('it runs after all', async () => (await seen('late')) === '1/1 Running 0', { timeoutMs: 120_000 });
+    await kubelet.wait('it runs after all', async () => (await seen('late')) === '1/1 Running 0', { ...BY_PROGRAM, timeoutMs: 120_000 });
     await kubelet.wait('all is settled', async () => (await observer.ledger()).disagreements.every((d) => d.settledMs !== null), {
       timeoutMs: 120_000,
     });

@@ -3,6 +3,7 @@
 import { criConformance, type Recipe } from '../../../packages/runtimes/test/conformance.ts';
 import { startRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
+import { rotating } from '../../rotation.ts';
 import { startRegistry } from '../lab/registry.ts';
 import { canRunOci, makeRig, USER_ID } from './rig.ts';
 
@@ -14,7 +15,8 @@ const SCRIPTS: Record<Recipe, string> = {
 };
 const recipe = (kind: Recipe): Partial<ContainerConfig> => ({ command: ['sh', '-c', SCRIPTS[kind]] });
 
-for (const who of canRunOci() ? (['root', 'user'] as const) : []) {
+// `containers.test.ts` of the same commit runs as the other.
+for (const who of canRunOci() ? rotating('conformance of kind oci', ['user', 'root'] as const, 2) : []) {
   criConformance(`kind oci as ${who}`, async () => {
     const rig = makeRig();
     const user = who === 'user' ? { uid: USER_ID, launch: rig.launch, env: rig.env } : {};

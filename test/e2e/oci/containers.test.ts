@@ -11,6 +11,7 @@ import { logLines, marked, markedAll, startRuntime, type TestRuntime } from '../
 import { openStreams, resultOf } from '../../../packages/runtimes/test/remoteClient.ts';
 import { createProber } from '../../../src/boot/dependencies/prober.ts';
 import type { ContainerConfig, PodSandboxConfig } from '../../../src/machines/wire/cri.ts';
+import { rotating } from '../../rotation.ts';
 import { busyboxFiles } from '../lab/images.ts';
 import { startRegistry } from '../lab/registry.ts';
 import { canRunOci, imageParts, makeRig, type Rig, USER_ID } from './rig.ts';
@@ -44,7 +45,8 @@ async function execTty(
   return { out, exitCode, error };
 }
 
-for (const who of ['root', 'user'] as const)
+// `conformance.test.ts` of the same commit runs as the other.
+for (const who of rotating('users of kind oci', ['root', 'user'] as const, 2))
   describe.runIf(canRunOci())(`kind oci as ${who}`, () => {
     let rig: Rig;
     let runtime: TestRuntime;

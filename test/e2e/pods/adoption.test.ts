@@ -170,28 +170,14 @@ describe('pods that another agent left', () => {
 });
 
 describe('what nobody wants', () => {
-  it('is stopped and collected: pods in the runtime, their sandboxes and logs', async () => {
-    await daemon.wait('the orphan to leave the runtime', async () => (await containers(lab, 'orphan')).length === 0, { timeoutMs: 90_000 });
-    await daemon.wait('its sandbox to go', async () => (await sandboxes(lab, 'orphan')).length === 0, { timeoutMs: 90_000 });
-    await daemon.wait('its logs to go', () => !readdirSync(daemon.podLogs).some((d) => d.includes('e2e-orphan')), { timeoutMs: 90_000 });
-    expect(Object.keys(await running(lab)).sort()).toEqual(['image/one', 'other/one', 'other/two', 'whole/one', 'whole/two']);
-  }, 120_000);
-
-  it('is removed from disk: folders of unknown pods, their logs, links to nothing; what is not ours stays', async () => {
-    await daemon.wait('the stray folder to go', () => !existsSync(join(daemon.rootDir, 'pods', STRAY)), { timeoutMs: 90_000 });
-    await daemon.wait('its logs to go', () => !readdirSync(daemon.podLogs).some((d) => d.includes(STRAY)), { timeoutMs: 90_000 });
-    await daemon.wait('the dead link to go', () => !readdirSync(daemon.containerLogs).some((l) => l.startsWith('gone_')), {
-      timeoutMs: 90_000,
-    });
-    expect(readdirSync(daemon.containerLogs)).toContain('notes.txt');
-    expect(existsSync(join(daemon.podLogs, 'default_whole-e2e_e2e-adopt-whole'))).toBe(true);
-  }, 120_000);
-
-  it('includes old sandboxes and all but the newest dead container of a pod that lives on', async () => {
+  let uid: string | undefined;
+  let first: string[] = [];
+  // Before the rest is waited for: one minute of the daemon's collects all of it.
+  beforeAll(async () => {
     daemon.put('lives.yaml', manifest('lives', [steady('one')]));
     await settled('lives', { one: 0 });
-    const uid = (await daemon.pod('lives'))?.metadata.uid;
-    const first = (await sandboxes(lab, 'lives')).map((s) => s.id);
+    uid = (await daemon.pod('lives'))?.metadata.uid;
+    first = (await sandboxes(lab, 'lives')).map((s) => s.id);
     // A start in a sandbox that is just being stopped may fail and count: so lives are told apart by sandbox.
     for (const life of [1, 2]) {
       const old = (await sandboxes(lab, 'lives')).find((s) => s.ready)?.id ?? '';
@@ -206,6 +192,26 @@ describe('what nobody wants', () => {
         { timeoutMs: 60_000 },
       );
     }
+  }, 180_000);
+
+  it('is stopped and collected: pods in the runtime, their sandboxes and logs', async () => {
+    await daemon.wait('the orphan to leave the runtime', async () => (await containers(lab, 'orphan')).length === 0, { timeoutMs: 90_000 });
+    await daemon.wait('its sandbox to go', async () => (await sandboxes(lab, 'orphan')).length === 0, { timeoutMs: 90_000 });
+    await daemon.wait('its logs to go', () => !readdirSync(daemon.podLogs).some((d) => d.includes('e2e-orphan')), { timeoutMs: 90_000 });
+    expect(Object.keys(await running(lab)).sort()).toEqual(['image/one', 'lives/one', 'other/one', 'other/two', 'whole/one', 'whole/two']);
+  }, 120_000);
+
+  it('is removed from disk: folders of unknown pods, their logs, links to nothing; what is not ours stays', async () => {
+    await daemon.wait('the stray folder to go', () => !existsSync(join(daemon.rootDir, 'pods', STRAY)), { timeoutMs: 90_000 });
+    await daemon.wait('its logs to go', () => !readdirSync(daemon.podLogs).some((d) => d.includes(STRAY)), { timeoutMs: 90_000 });
+    await daemon.wait('the dead link to go', () => !readdirSync(daemon.containerLogs).some((l) => l.startsWith('gone_')), {
+      timeoutMs: 90_000,
+    });
+    expect(readdirSync(daemon.containerLogs)).toContain('notes.txt');
+    expect(existsSync(join(daemon.podLogs, 'default_whole-e2e_e2e-adopt-whole'))).toBe(true);
+  }, 120_000);
+
+  it('includes old sandboxes and all but the newest dead container of a pod that lives on', async () => {
     const newest = (await containers(lab, 'lives')).find((c) => c.running)?.restartCount ?? Number.NaN;
     expect(newest).toBeGreaterThanOrEqual(2);
     await daemon.wait(

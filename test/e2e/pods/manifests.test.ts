@@ -119,7 +119,8 @@ describe('a manifest that changes', () => {
   });
 });
 
-describe('a manifest that goes', () => {
+// Pods of their own: these wait side by side.
+describe.concurrent('a manifest that goes', () => {
   it('ends the pod within its grace, and by force only one that does not listen', async () => {
     daemon.put('listens.yaml', manifest('listens', [graceful('up')], { spec: { terminationGracePeriodSeconds: 20 } }));
     daemon.put('deaf.yaml', manifest('deaf', [stubborn], { spec: { terminationGracePeriodSeconds: 3 } }));
@@ -142,18 +143,16 @@ describe('a manifest that goes', () => {
     expect(ms(killed.finishedAt) - askedAt).toBeLessThan(12_000);
     for (const name of ['listens', 'deaf'] as const) {
       logs[name].close();
-      await daemon.wait(`${name} to leave no trace`, noTrace(name), { timeoutMs: 15_000 });
+      await daemon.wait(`${name} to leave no trace`, noTrace(name));
       expect(await daemon.pod(name)).toBeUndefined();
-      await daemon.wait('its folders to be removed', () => !readdirSync(join(daemon.rootDir, 'pods')).includes(pods[name].metadata.uid), {
-        timeoutMs: 15_000,
-      });
+      await daemon.wait('its folders to be removed', () => !readdirSync(join(daemon.rootDir, 'pods')).includes(pods[name].metadata.uid));
       expect(readdirSync(daemon.podLogs).filter((d) => d.startsWith(`default_${name}-`))).toEqual([]);
       expect(readdirSync(daemon.containerLogs).filter((d) => d.startsWith(`${name}-`))).toEqual([]);
     }
   });
 });
 
-describe('a manifest that cannot be used', () => {
+describe.concurrent('a manifest that cannot be used', () => {
   it('keeps its pod until the next listing, then loses it, said by an event and by why; corrected, it is back', async () => {
     daemon.put('broken.yaml', manifest('broken', [steady()]));
     await daemon.phase('broken', 'Running');
@@ -165,7 +164,7 @@ describe('a manifest that cannot be used', () => {
     });
     expect(why).toContain('broken.yaml');
     if (!why.includes('it is being stopped')) expect((await running(lab))['broken/main']).toBe(id);
-    await daemon.wait('the pod to be stopped', noTrace('broken'), { timeoutMs: 4 * LISTING_S * 1000 });
+    await daemon.wait('the pod to be stopped', noTrace('broken'));
     const events = await daemon.events('broken');
     expect(events.map((e) => e.message).join('\n')).toContain('broken.yaml');
     const told = events.findIndex((e) => e.message.includes('broken.yaml'));
@@ -225,7 +224,7 @@ describe('a manifest that cannot be used', () => {
   });
 });
 
-describe('a pod that cannot run', () => {
+describe.concurrent('a pod that cannot run', () => {
   it('is Failed with the path of a field that this node cannot honour', async () => {
     daemon.put('field.yaml', manifest('field', [{ ...steady(), resources: { limits: { 'example.com/widget': 1 } } }]));
     const pod = await daemon.phase('field', 'Failed');
@@ -249,16 +248,16 @@ describe('a pod that cannot run', () => {
     const no = await daemon.podWhere('nopull', 'ErrImageNeverPull', (p) => reasonOf(p)?.reason === 'ErrImageNeverPull');
     expect(reasonOf(no)?.message).toContain('actorlet.test/absent:1');
     expect(no.status.phase).toBe('Pending');
-    const later = await daemon.podWhere('absent', 'ImagePullBackOff', (p) => reasonOf(p)?.reason === 'ImagePullBackOff', 40_000);
+    const later = await daemon.podWhere('absent', 'ImagePullBackOff', (p) => reasonOf(p)?.reason === 'ImagePullBackOff');
     expect(reasonOf(later)?.message).toContain('Back-off pulling image "localhost:1/absent:1"');
     expect((await running(lab))['absent/neighbour']).toMatch(/#0$/);
     expect(await daemon.whyText('absent-e2e')).toMatch(/ImagePullBackOff|ErrImagePull/);
     daemon.remove('absent.yaml');
     daemon.remove('nopull.yaml');
-  }, 90_000);
+  });
 });
 
-describe('a manifest URL', () => {
+describe.concurrent('a manifest URL', () => {
   it('keeps its pods while it fails or answers garbage, and follows it when it is well again', async () => {
     await daemon.phase('web-first', 'Running');
     const before = (await running(lab))['web-first/main'];

@@ -25,11 +25,11 @@ afterAll(async () => {
   expect(left).toEqual([]);
 });
 
-/** Mount points below the daemon's root directory, as the kernel has them. */
-function mounted(): string[] {
+/** Mount points below the daemon's root directory, as the kernel has them; of one pod, or of all. */
+function mounted(uid = ''): string[] {
   return parseMountinfo(readFileSync('/proc/self/mountinfo', 'utf8'))
     .map((m) => m.path)
-    .filter((p) => p.startsWith(`${daemon.dir}/`));
+    .filter((p) => p.startsWith(`${daemon.dir}/`) && p.includes(uid));
 }
 async function idOf(pod: string, container = 'main'): Promise<string> {
   const id = (await containers(lab, pod)).find((c) => c.container === container && c.running)?.id;
@@ -46,7 +46,8 @@ async function gone(name: string, uid: string): Promise<void> {
   await daemon.wait(`the directory of ${name} to go`, () => !existsSync(join(daemon.rootDir, 'pods', uid)), { timeoutMs: 60_000 });
 }
 
-describe('emptyDir', () => {
+// Pods of their own: these wait side by side.
+describe.concurrent('emptyDir', () => {
   it('is shared by the containers of a pod, outlives a restart of one, and goes with the pod', async () => {
     const at = { volumeMounts: [{ name: 'shared', mountPath: '/shared' }] };
     const writer = sh(
@@ -112,13 +113,13 @@ describe('emptyDir', () => {
     expect((await exec(lab, id, 'grep " /fast " /proc/mounts')).out).toMatch(/^tmpfs \/fast tmpfs .*size=1024k/);
     expect((await exec(lab, id, 'touch /fast/mine && stat -c %g /fast/mine')).out).toBe('4321');
     expect((await exec(lab, id, 'dd if=/dev/zero of=/fast/big bs=64k count=32')).err).toContain('No space left');
-    expect(mounted()).toEqual([join(daemon.rootDir, 'pods', uid, 'volumes/kubernetes.io~empty-dir/fast')]);
+    expect(mounted(uid)).toEqual([join(daemon.rootDir, 'pods', uid, 'volumes/kubernetes.io~empty-dir/fast')]);
     await gone('memory', uid);
-    expect(mounted()).toEqual([]);
+    expect(mounted(uid)).toEqual([]);
   });
 });
 
-describe('hostPath', () => {
+describe.concurrent('hostPath', () => {
   it('of every type: made where it may be, checked where it must be', async () => {
     const host = join(daemon.dir, 'host');
     mkdirSync(join(host, 'dir'), { recursive: true });
@@ -164,7 +165,7 @@ describe('hostPath', () => {
   });
 });
 
-it('downwardAPI shows fields of the pod and of its containers as read-only files behind one link', async () => {
+it.concurrent('downwardAPI shows fields of the pod and of its containers as read-only files behind one link', async () => {
   const items = [
     { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
     { path: 'sub/memory', mode: 0o400, resourceFieldRef: { containerName: 'main', resource: 'limits.memory', divisor: '1Mi' } },
@@ -182,10 +183,10 @@ it('downwardAPI shows fields of the pod and of its containers as read-only files
   expect((await exec(lab, id, 'echo x > /info/labels')).err).toContain('Read-only file system');
   expect((await exec(lab, id, 'grep -c " /info tmpfs " /proc/mounts')).out).toBe('1');
   await gone('info', uid);
-  expect(mounted()).toEqual([]);
+  expect(mounted(uid)).toEqual([]);
 });
 
-it('projected puts what several sources say into one folder, for the group of the pod', async () => {
+it.concurrent('projected puts what several sources say into one folder, for the group of the pod', async () => {
   const sources = [
     { downwardAPI: { items: [{ path: 'pod/name', fieldRef: { fieldPath: 'metadata.name' } }] } },
     { downwardAPI: { items: [{ path: 'cpu', mode: 0o400, resourceFieldRef: { containerName: 'main', resource: 'limits.cpu' } }] } },
@@ -206,7 +207,7 @@ it('projected puts what several sources say into one folder, for the group of th
   expect((await exec(lab, id, 'stat -L -c "%a %g" /all/pod/name /all/cpu')).out).toBe('444 4321\n440 4321');
   expect((await exec(lab, id, 'touch /all/x')).err).not.toBe('');
   await gone('projected', uid);
-  expect(mounted()).toEqual([]);
+  expect(mounted(uid)).toEqual([]);
 });
 
 describe('a daemon that is killed', () => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DeathHead } from '../../../src/machines/reclaim/deaths/messages.ts';
-import { BY_PROGRAM, buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
 import { hostPid, running } from '../runtime.ts';
@@ -31,7 +31,8 @@ afterAll(async () => {
 });
 
 async function deaths(name: string): Promise<DeathHead[]> {
-  return (JSON.parse(await daemon.ctl('deaths', '-o', 'json')) as DeathHead[]).filter((d) => d.pod.name === `${name}-${NODE_NAME}`);
+  const { deaths: all } = (await daemon.admin.json('/deaths')) as { deaths: DeathHead[] };
+  return all.filter((d) => d.pod.name === `${name}-${NODE_NAME}`);
 }
 
 it('tells of each in plain words, with what a person needs, and without secrets', async () => {
@@ -63,7 +64,10 @@ it('tells of each in plain words, with what a person needs, and without secrets'
     mount: /^has been waiting for its volumes for /,
   };
   for (const [name, title] of Object.entries(expected))
-    expect(await daemon.wait(`a death of ${name}`, async () => (await deaths(name))[0]?.title, BY_PROGRAM)).toMatch(title);
+    expect(await daemon.wait(`a death of ${name}`, async () => (await deaths(name))[0]?.title)).toMatch(title);
+  expect(JSON.parse(await daemon.ctl('deaths', '-o', 'json'))).toContainEqual(
+    expect.objectContaining({ id: (await deaths('hog'))[0]?.id }),
+  );
 
   const text = (name: string, ...more: string[]) => daemon.ctl('death', `${name}-${NODE_NAME}`, ...more);
   expect(await text('hog')).toContain('eating');

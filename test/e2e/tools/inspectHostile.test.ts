@@ -12,12 +12,15 @@ import { frameOf, scan } from '@actorlet/inspect/src/recording/format.ts';
 import { RecordingWriter } from '@actorlet/inspect/src/recording/writer.ts';
 import { type Answers, PageServer } from '@actorlet/inspect/src/server/pageServer.ts';
 import { podStatus, podTone, podTrouble } from '@actorlet/shown/src/pods/podStatus.ts';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { inspectedOf } from '../../../packages/inspect/test/rig.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';
+import { inTurn } from '../../rotation.ts';
 import { overflowOf, PageBrowser, pageOf, picture, soon } from '../lab/page/browser.ts';
 import { ctlOutput } from '../lab/page/nodes.ts';
 
+/** Each commit shows one part in so many: a browser takes a second of processor time for each page. */
+const it = inTurn('hostile pages', 3);
 /** The first picture of a page with 110 pods and 10 problems, on a machine that does nothing else. */
 const FIRST_PICTURE_MS = 700;
 /** The machine of the tests is busy with other tests. */
@@ -159,7 +162,7 @@ describe('the inspection page', () => {
     expect(await page.getByRole('treeitem').count()).toBeLessThanOrEqual(600);
   });
 
-  it.each([1280, 400])('shows names that were made to break it as text, at %i pixels', async (width) => {
+  const namesAt = (width: number) => async () => {
     const rows = HOSTILE.map((name, i) => podRow(i, { name, namespace: name, ...crashing, message: name, uid: `uid-${i}` }));
     const detail = (uid: string): PodFrame['pod'] => {
       const name = HOSTILE[Number(uid.slice(4))] ?? '';
@@ -193,7 +196,8 @@ describe('the inspection page', () => {
     }
     expect(await page.locator('main img, main script, main [onload]').count()).toBe(0);
     expect(browser.problems.slice(before)).toEqual([]);
-  });
+  };
+  for (const width of [1280, 400]) it(`shows names that were made to break it as text, at ${width} pixels`, namesAt(width));
 
   it('is used on a phone: what is wrong is the first that it shows, and each pod says why', async () => {
     using at = await served(Array.from({ length: 30 }, (_, i) => podRow(i, i === 7 ? crashing : {})));

@@ -7,9 +7,12 @@ import { join } from 'node:path';
 import { startNode, type TestNode } from '@actorlet/harness/src/index.ts';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inTurn, rotating } from '../../rotation.ts';
 import { CHROMIUM, overflowOf, PageBrowser, pageOf, picture, soon } from '../lab/page/browser.ts';
 import { clusterNode, pod } from '../lab/page/nodes.ts';
 
+/** Each commit shows one part in so many: a browser takes a second of processor time for each page. */
+const shows = inTurn('the inspection page', 3);
 const PODS = 108;
 const FIRST_PICTURE_MS = 700;
 /** Somebody who opens the page finds what is wrong within this. */
@@ -46,7 +49,7 @@ const open = ({ of, ...o }: Parameters<PageBrowser['open']>[1] & { of?: string }
 const lines = (page: Page) => page.getByRole('treeitem');
 
 describe('the inspection page', () => {
-  it('draws the tree of a node with 110 pods at once, pods by their names', async () => {
+  shows('draws the tree of a node with 110 pods at once, pods by their names', async () => {
     await using o = await open();
     const { page } = o;
     const began = performance.now();
@@ -64,7 +67,7 @@ describe('the inspection page', () => {
     await picture(page, 'tree');
   });
 
-  it('tells restarts of containers from those of actors, on the overview and on the worker of a pod that crashes', async () => {
+  shows('tells restarts of containers from those of actors, on the overview and on the worker of a pod that crashes', async () => {
     await using o = await open();
     const { page } = o;
     const facts = () => page.locator('.facts').first().innerText();
@@ -77,7 +80,7 @@ describe('the inspection page', () => {
     expect(await facts()).not.toMatch(/^Restarts/m);
   });
 
-  it('shows an actor: its chart with the present state lit, what it takes next, its context without secrets', async () => {
+  shows('shows an actor: its chart with the present state lit, what it takes next, its context without secrets', async () => {
     await using o = await open();
     const { page } = o;
     await page.getByLabel('Find an actor').fill('shop');
@@ -99,7 +102,7 @@ describe('the inspection page', () => {
     await soon('it is back', async () => (await lines(page).filter({ hasText: 'shop-node-1' }).count()) === 1);
   });
 
-  it('shows a pod: a timeline with each call of the runtime, its containers, its messages', async () => {
+  shows('shows a pod: a timeline with each call of the runtime, its containers, its messages', async () => {
     await using o = await open({ hash: '#/pods' });
     const { page } = o;
     await page.getByLabel('Find a pod').fill('flaky');
@@ -126,7 +129,7 @@ describe('the inspection page', () => {
     await picture(page, 'sequence');
   });
 
-  it('sorts and filters pods, those in trouble first', async () => {
+  shows('sorts and filters pods, those in trouble first', async () => {
     await using o = await open({ hash: '#/pods' });
     const { page } = o;
     const names = () => page.locator('tbody a').allInnerTexts();
@@ -143,7 +146,7 @@ describe('the inspection page', () => {
     await picture(page, 'pods');
   });
 
-  it('lists Kubernetes’ events apart from the trace', async () => {
+  shows('lists Kubernetes’ events apart from the trace', async () => {
     await using o = await open({ hash: '#/events' });
     const { page } = o;
     await page.locator('.kube-events li', { hasText: 'BackOff' }).first().waitFor();
@@ -152,7 +155,7 @@ describe('the inspection page', () => {
     await picture(page, 'events');
   });
 
-  it('shows the worker of a pod readable at once, folds and opens its states, finds one, and fills the screen', async () => {
+  shows('shows the worker of a pod readable at once, folds and opens its states, finds one, and fills the screen', async () => {
     await using o = await open();
     const { page } = o;
     await page.getByLabel('Find an actor').fill('shop');
@@ -189,7 +192,7 @@ describe('the inspection page', () => {
     await soon('its transitions are drawn', async () => (await chart.locator('.tip').count()) >= 2);
   });
 
-  it('streams the trace of the actors, filters and searches it, and holds still when asked', async () => {
+  shows('streams the trace of the actors, filters and searches it, and holds still when asked', async () => {
     await using o = await open({ hash: '#/trace' });
     const { page } = o;
     const entries = page.locator('.stream .entry');
@@ -208,7 +211,7 @@ describe('the inspection page', () => {
     await picture(page, 'trace');
   });
 
-  it('shows decisions, and figures of the host from a process that ends with the look', async () => {
+  shows('shows decisions, and figures of the host from a process that ends with the look', async () => {
     await using o = await open({ hash: '#/decisions' });
     const { page } = o;
     await page.getByRole('heading', { name: 'Eviction' }).waitFor();
@@ -233,7 +236,7 @@ describe('the inspection page', () => {
     await soon('nobody reads figures', async () => readers().length === 0);
   });
 
-  it('is used by keyboard', async () => {
+  shows('is used by keyboard', async () => {
     await using o = await open();
     const { page } = o;
     await lines(page).first().waitFor();
@@ -253,7 +256,7 @@ describe('the inspection page', () => {
     await soon('pods', async () => page.url().endsWith('#/pods'));
   });
 
-  it('lets nobody act without the token, and kills an actor with it', async () => {
+  shows('lets nobody act without the token, and kills an actor with it', async () => {
     {
       await using o = await open({ hash: '#/actors/node/reclaim/imageGc' });
       await o.page.getByText('Faults', { exact: true }).click();
@@ -274,7 +277,7 @@ describe('the inspection page', () => {
     await page.getByText('pause: done').waitFor();
   });
 
-  it('asks before it restarts a pod, by keyboard too, and says why it deletes none that is static', async () => {
+  shows('asks before it restarts a pod, by keyboard too, and says why it deletes none that is static', async () => {
     const { uid } = (await node.pods()).find((p) => p.name.startsWith('web-007')) ?? { uid: '' };
     {
       await using o = await open({ hash: `#/pods/${uid}` });
@@ -302,12 +305,13 @@ describe('the inspection page', () => {
     await page.getByText('a person asked for it over the inspection page').first().waitFor();
   });
 
-  it.each([
+  const looks = [
     ['light', 1280],
+    ['dark', 400],
     ['dark', 1280],
     ['light', 400],
-    ['dark', 400],
-  ] as const)('fits its window: %s at %i pixels', async (scheme, width) => {
+  ] as const;
+  it.each(rotating('looks of the page', looks, looks.length))('fits its window: %s at %i pixels', async (scheme, width) => {
     await using o = await open({ scheme, width });
     const { page } = o;
     await lines(page).first().waitFor();
@@ -336,7 +340,7 @@ describe('the inspection page', () => {
     await picture(page, `actor-${scheme}-${width}`);
   });
 
-  it('shows who was evicted, by which threshold, and what ranked him first', async () => {
+  shows('shows who was evicted, by which threshold, and what ranked him first', async () => {
     await using cluster = await clusterNode();
     await using o = await open({ of: cluster.url, hash: '#/decisions' });
     const { page } = o;
@@ -359,7 +363,7 @@ describe('the inspection page', () => {
     await picture(page, 'evicted', 1_480);
   });
 
-  it('opens with what is wrong: a crashing pod, a manifest, the runtime; and a fault can be ended there', async () => {
+  shows('opens with what is wrong: a crashing pod, a manifest, the runtime; and a fault can be ended there', async () => {
     const soonest = { timeout: TEN_SECONDS_MS * (process.env.CI === undefined ? 1 : 3) };
     await using o = await open({ hash: `#token=${token}` });
     const { page } = o;
@@ -391,7 +395,7 @@ describe('the inspection page', () => {
     rmSync(join(node.dir, 'manifests', 'broken.yaml'));
   });
 
-  it('causes a fault of its list, which ends there', async () => {
+  shows('causes a fault of its list, which ends there', async () => {
     await using o = await open({ hash: `#token=${token}` });
     const { page } = o;
     await page.getByLabel('A fault', { exact: true }).selectOption({ label: 'Images cannot be pulled for 1 min' });
@@ -401,7 +405,7 @@ describe('the inspection page', () => {
     await injected.waitFor({ state: 'detached' });
   });
 
-  it('says when the daemon is away', async () => {
+  shows('says when the daemon is away', async () => {
     await using o = await open({ hash: '#/pods' });
     await o.page.getByText('flaky-node-1').first().waitFor();
     await node.kill('SIGKILL');

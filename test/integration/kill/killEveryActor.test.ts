@@ -10,7 +10,7 @@ import { createJudge, type KillCase } from './killing.ts';
 import { KILL_TABLES, leaves, nodeMachines } from './killTables.ts';
 
 /** Each commit takes one part in so many of the cases. */
-const PARTS = 5;
+const PARTS = 10;
 const judge = createJudge(chartWatch);
 const titled = (cases: readonly KillCase[]) => cases.map((c) => [c.covers, c] as const);
 const killed = new Set(rotating('kills', Object.values(KILL_TABLES).flat(), PARTS));

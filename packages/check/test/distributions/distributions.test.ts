@@ -5,6 +5,7 @@ import { selfSignedCertificate } from '@actorlet/kubelet/boot/process/selfSigned
 import { describe, expect, it } from 'vitest';
 import { fakeBoot, tempDir, until } from '../../../../test/boot/helpers.ts';
 import { MANIFESTS, virtualNode } from '../../../../test/integration/virtualNode.ts';
+import { rotating } from '../../../../test/rotation.ts';
 import { check } from '../../src/check.ts';
 import type { Finding } from '../../src/findings.ts';
 import { readInvocation } from '../../src/invocation.ts';
@@ -71,7 +72,7 @@ async function findingsOf(argv: readonly string[]): Promise<string[]> {
   return linesOf((JSON.parse(out.join('')) as { findings: Finding[] }).findings);
 }
 
-describe.each(DISTRIBUTIONS.map((d) => [d.name, d] as const))('%s', (_, distribution) => {
+describe.each(rotating('distributions', DISTRIBUTIONS, 3).map((d) => [d.name, d] as const))('%s', (_, distribution) => {
   it('is checked: what has no effect, what is refused, and its static pods', async () => {
     using dir = tempDir();
     const { argv, found } = await laidOut(distribution, dir);

@@ -5,17 +5,17 @@ import type { KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import type { SimKube } from '@actorlet/world/src/kube/types.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, type ExpectStatic, it } from 'vitest';
 import { embeddedWorld, quietLog } from '../../src/boot/world.ts';
 import { plainFleet } from '../../src/file.ts';
 import { Fleet } from '../../src/fleet.ts';
 
 const NODES = 4;
 
-const BAD_DAYS: readonly [string, (kube: SimKube) => Promise<void>][] = [
+const BAD_DAYS: readonly [string, (kube: SimKube, expect: ExpectStatic) => Promise<void>][] = [
   [
     'goes away and comes back',
-    async ({ trouble }) => {
+    async ({ trouble }, expect) => {
       let refused = 0;
       const get = () => {
         refused += 1;
@@ -50,7 +50,8 @@ const BAD_DAYS: readonly [string, (kube: SimKube) => Promise<void>][] = [
   ],
 ];
 
-describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_000 }, (watches) => {
+// Each with an API server and nodes of its own: they wait side by side.
+describe.concurrent.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_000 }, (watches) => {
   const lab = () => {
     const clock = createClock();
     const kube = simKube({ clock, rng: simRng('bad'), latencyMs: () => 0 });
@@ -61,7 +62,7 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
     return { kube, fleet: new Fleet(plainFleet({ name: 'bad', nodes: NODES, prefix: 'n', seed: 1 }), world) };
   };
 
-  it.each(BAD_DAYS)('goes on when its API server %s', async (_, begin) => {
+  it.for(BAD_DAYS)('goes on when its API server %s', async ([, begin], { expect }) => {
     const { kube, fleet: started } = lab();
     await using fleet = started;
     const pod = (name: string, node: number) => {
@@ -73,7 +74,7 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
     expect(await fleet.start()).toEqual([]);
     const ready = () => [fleet.overview().nodes.ready, fleet.overview().pods.ready];
     await expect.poll(ready).toEqual([NODES, NODES]);
-    await begin(kube);
+    await begin(kube, expect);
     for (let i = 0; i < NODES; i++) pod(`during-${i}`, i);
     await expect.poll(ready).toEqual([NODES, 2 * NODES]);
     for (let i = 0; i < NODES; i++)
@@ -95,7 +96,7 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
     await expect.poll(restarts).toEqual(Array.from({ length: NODES }, () => 0));
   });
 
-  it('has its nodes again after a restore from a backup that lacks them', async () => {
+  it('has its nodes again after a restore from a backup that lacks them', async ({ expect }) => {
     const { kube, fleet: started } = lab();
     await using fleet = started;
     const restore = kube.store.backup();
@@ -110,7 +111,7 @@ describe.each([['own'], ['shared']])('a fleet with %s watches', { timeout: 300_0
     await expect.poll(() => [kube.store.list('nodes').length, leases()]).toEqual([NODES, NODES]);
   });
 
-  it('counts the watches that its API server has', async () => {
+  it('counts the watches that its API server has', async ({ expect }) => {
     const { kube, fleet: started } = lab();
     await using fleet = started;
     expect(await fleet.start()).toEqual([]);

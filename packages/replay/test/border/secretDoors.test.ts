@@ -12,9 +12,10 @@ import type { CriRequest } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { CredentialPrograms, Ports } from '@actorlet/kubelet/ports/ports.ts';
 import type { HttpReply, HttpRequest } from '@actorlet/kubelet/ports/sockets/net.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { ACCESS, account, cluster, create, inApi, isReady, MOUNT, post } from '../../../../test/integration/cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../../../../test/integration/virtualNode.ts';
+import { inTurn } from '../../../../test/rotation.ts';
 import { inspectedOf } from '../../../inspect/test/rig.ts';
 import { entryOfLine } from '../../src/check.ts';
 import type { Header } from '../../src/entries.ts';
@@ -24,6 +25,7 @@ import { toldTo } from '../toldTo.ts';
 import { foundIn, type Planted, planted } from './planted.ts';
 import { noting, type Served } from './served.ts';
 
+const it = inTurn('doors of secrets', 2);
 const AUTHENTICATED = { anonymous: { enabled: true }, webhook: { enabled: true, cacheTTL: 120_000 }, x509: { clientCAFile: '' } };
 const DEVICES = `${ROOT}/device-plugins`;
 
@@ -373,9 +375,7 @@ async function pageOf(flight: Uint8Array): Promise<string> {
   return [html, ...packed.map((base64) => gunzipSync(Buffer.from(base64, 'base64')).toString())].join('\n');
 }
 
-it('no secret of any door is in a recording, which replays without a divergence, or in what is kept of it', {
-  timeout: 240_000,
-}, async () => {
+it('no secret of any door is in a recording, which replays without a divergence, or in what is kept of it', async () => {
   const node = await lived();
   const { pile, daemons, flight } = node;
   expect(pile.taken.length).toBeGreaterThan(120);
@@ -415,7 +415,7 @@ it('no secret of any door is in a recording, which replays without a divergence,
   const said = toldTo();
   expect(await runCtl({ ...said, argv: ['replay', other] })).toBe(1);
   expect(said.told()).toMatch(/What differs has a secret in it.*DIVERGENCE/s);
-});
+}, 240_000);
 
 /** Each is looked for; those below four bytes are in any file, and count for the replay. */
 const PEOPLE = [
@@ -428,7 +428,7 @@ const PEOPLE = [
   'people-log-one',
 ];
 
-it('nothing that people write is in a recording that is private, which replays without a divergence', { timeout: 120_000 }, async () => {
+it('nothing that people write is in a recording that is private, which replays without a divergence', async () => {
   const [label = '', short = '', plain = '', sign = '', lines = '', setting = '', said = ''] = PEOPLE;
   const daemons: string[][] = [];
   const handlers: Served = new Map();
@@ -541,4 +541,4 @@ it('nothing that people write is in a recording that is private, which replays w
     expect(ended).toEqual({ divergence: null, failure: null });
     expect(inputs).toBeGreaterThan(100);
   }
-});
+}, 120_000);

@@ -1,5 +1,6 @@
 /** A recording run without its order, and cut down: the same comes again with all of it, and the same end with little of it. */
-import { beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect } from 'vitest';
+import { inTurn } from '../../../../test/rotation.ts';
 import { entryOfLine } from '../../src/check.ts';
 import { isInput } from '../../src/entries.ts';
 import { minimize } from '../../src/keep/minimize.ts';
@@ -9,6 +10,7 @@ import { Learner } from '../../src/lenient/script.ts';
 import { replay } from '../../src/player/replay.ts';
 import { AROUND, inputsOf, OWN, quickStart } from './quickStart.ts';
 
+const it = inTurn('recordings cut down', 2);
 let lines: string[];
 beforeAll(async () => {
   lines = await quickStart(5);
@@ -37,18 +39,15 @@ it('with nothing left out, each thing comes in the order of the recording', asyn
   expect(shapes(again).slice(0, shapes(lines).length - 1)).toEqual(shapes(lines).slice(0, -1));
 });
 
-it.each([
+const CUTS = [
   { pod: 'default/steady-n1', part: 10, manifests: 5, end: /^syncing\.settled, Running, main running after 0 restarts$/ },
   {
-    pod: 'default/crasher-n1',
-    part: 5,
-    manifests: 1,
+    ...{ pod: 'default/crasher-n1', part: 5, manifests: 1 },
     end: /^syncing\.settled, Running, main waiting \(CrashLoopBackOff\) after [3-9] restarts$/,
   },
-])(
-  '$pod ends the same with one of $part inputs, and without the other pods',
-  { timeout: 240_000 },
-  async ({ pod, part, manifests, end }) => {
+];
+for (const { pod, part, manifests, end } of CUTS)
+  it(`${pod} ends the same with one of ${part} inputs, and without the other pods`, async () => {
     const small = await minimize({ ...inputsOf(lines), own: OWN, around: AROUND, pod, runsMax: 25 });
     expect(small).toMatchObject({ pods: { before: 5, after: 1 }, end: expect.stringMatching(end), remarks: [] });
     expect(small.inputs.after).toBeLessThanOrEqual(small.inputs.before / part);
@@ -56,12 +55,9 @@ it.each([
     const { header, entries } = inputsOf(small.lines);
     const again = await replay({ header, next: entries(), own: OWN, entropy: AROUND.hashes, drain: () => AROUND.drain() });
     expect(again).toMatchObject({ divergence: null, failure: null, inputs: small.inputs.after });
-  },
-);
+  }, 240_000);
 
-it('a divergence in a pod stays with its life alone, and is gone where what was done then is what is done now', {
-  timeout: 240_000,
-}, async () => {
+it('a divergence in a pod stays with its life alone, and is gone where what was done then is what is done now', async () => {
   const [now, then] = ['["set",9960]', '["set",19960]'];
   const at = lines.indexOf(now);
   expect(at).toBeGreaterThan(0);
@@ -74,4 +70,4 @@ it('a divergence in a pod stays with its life alone, and is gone where what was 
   expect(small.lines.filter((line) => line === then)).toHaveLength(1);
   const mended = small.lines.map((line) => (line === then ? now : line));
   expect(await replayed(inputsOf(mended))).toMatchObject({ divergence: null, failure: null, inputs: small.inputs.after });
-});
+}, 240_000);

@@ -9,12 +9,14 @@ import { runWhatIf, type WhatIfOptions } from '@actorlet/ctl/src/commands/replay
 import type { KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { pod, type VirtualNode } from '../../../../test/integration/virtualNode.ts';
+import { inTurn } from '../../../../test/rotation.ts';
 import { learn } from '../../src/player/learn.ts';
 import { AROUND, inputsOf, OWN, recordedNode } from '../less/quickStart.ts';
 import { toldTo } from '../toldTo.ts';
 
 /** Six runs of a node each, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 180_000 });
+const plays = inTurn('what-ifs of a cluster', 2);
 
 const NAMESPACE = '/api/v1/namespaces/default';
 const NODE = '/api/v1/nodes/n1';
@@ -113,7 +115,7 @@ it('what others did is told apart from what the node wrote', async () => {
   ]);
 });
 
-it('without a change every pod ends as it was recorded, in the node and in the API', async () => {
+plays('without a change every pod ends as it was recorded, in the node and in the API', async () => {
   const fault = join(dir, 'runtime-down.yaml');
   const down = { kind: 'runtime.down', at: '12s', for: '20s' };
   writeFileSync(
@@ -136,7 +138,7 @@ it('without a change every pod ends as it was recorded, in the node and in the A
   ]);
 });
 
-it('what the node writes with the change is there when others change it, and pods that others make come all the same', async () => {
+plays('what the node writes with the change is there when others change it, and pods that others make come all the same', async () => {
   const { pods } = await whatIf({ set: ['maxPods=3'], drop: ['pod=default/crashes'] });
   const of = (name: string) => pods.filter((one) => one.pod === `default/${name}`);
   const refused = pods.filter(({ changed }) => changed.endsWith('in the API Failed'));
@@ -146,7 +148,7 @@ it('what the node writes with the change is there when others change it, and pod
   expect(of('crashes')).toMatchObject([{ verdict: 'change', changed: expect.stringMatching(/^gone/) }]);
 });
 
-it('streams of a port that is left out say nothing', async () => {
+plays('streams of a port that is left out say nothing', async () => {
   const gone = new AbortController();
   const hints = silenced(new Set(['cri']))('cri.hints', [gone.signal])?.result as AsyncIterable<unknown>;
   expect(silenced(new Set(['kube']))('cri.hints', [gone.signal])).toBeUndefined();
@@ -158,7 +160,7 @@ it('streams of a port that is left out say nothing', async () => {
   expect(meanwhile).toMatchObject({ verdict: 'change', changed: 'gone; in the API Pending' });
 });
 
-it('what the recording does not tell of is named', async () => {
+plays('what the recording does not tell of is named', async () => {
   const small = join(dir, 'small.inputs.zst');
   const recorded = await recordedNode({ cluster: true, config: { maxPods: 1 } }, async (h) => {
     create(h, 'a');

@@ -7,11 +7,13 @@ import { runWhatIf, type WhatIfOptions } from '@actorlet/ctl/src/commands/replay
 import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { pod } from '../../../../test/integration/virtualNode.ts';
+import { inTurn } from '../../../../test/rotation.ts';
 import { quickStart } from '../less/quickStart.ts';
 import { toldTo } from '../toldTo.ts';
 
 /** Six runs of a node each, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 180_000 });
+const plays = inTurn('what-ifs', 2);
 
 let dir: string;
 let path: string;
@@ -35,7 +37,7 @@ async function whatIf(o: Partial<WhatIfOptions>): Promise<Shown> {
   return JSON.parse(io.told()) as Shown;
 }
 
-it('without a pod: that one is gone, and the others end as they did', async () => {
+plays('without a pod: that one is gone, and the others end as they did', async () => {
   const { pods: before } = await whatIf({ set: ['podPidsLimit=-1'] });
   expect(before.length).toBeGreaterThan(2);
   expect(before.filter((pod) => pod.verdict === 'change')).toEqual([]);
@@ -46,21 +48,24 @@ it('without a pod: that one is gone, and the others end as they did', async () =
   expect({ broken, failure }).toEqual({ broken: [], failure: null });
 });
 
-it('with the runtime away for two seconds, a quiet node ends as it was recorded, and with a lower limit of pods it does not', async () => {
-  const quiet = join(dir, 'quiet.inputs.zst');
-  writeFileSync(quiet, zstdCompressSync(`${(await quickStart(2)).join('\n')}\n`));
-  const fault = join(import.meta.dirname, '../../../../examples/test-your-pods/faults/runtime-away.yaml');
-  const away = await whatIf({ path: quiet, fault });
-  expect(away.pods.map(({ verdict }) => verdict)).toEqual(['same', 'same', 'same', 'same', 'same']);
-  for (const { recorded, unchanged, changed } of away.pods) expect([unchanged, changed]).toEqual([recorded, recorded]);
-  expect(away.difference?.path).toBe('node/runtime/cri');
-  const io = toldTo();
-  await runWhatIf(io, { path: quiet, json: false, set: ['maxPods=4'], drop: [], fault: undefined });
-  expect(io.told().match(/ {4}recorded: /g)).toHaveLength(5);
-  expect(io.told().match(/DIFFERS with the changes/g)).toHaveLength(1);
-});
+plays(
+  'with the runtime away for two seconds, a quiet node ends as it was recorded, and with a lower limit of pods it does not',
+  async () => {
+    const quiet = join(dir, 'quiet.inputs.zst');
+    writeFileSync(quiet, zstdCompressSync(`${(await quickStart(2)).join('\n')}\n`));
+    const fault = join(import.meta.dirname, '../../../../examples/test-your-pods/faults/runtime-away.yaml');
+    const away = await whatIf({ path: quiet, fault });
+    expect(away.pods.map(({ verdict }) => verdict)).toEqual(['same', 'same', 'same', 'same', 'same']);
+    for (const { recorded, unchanged, changed } of away.pods) expect([unchanged, changed]).toEqual([recorded, recorded]);
+    expect(away.difference?.path).toBe('node/runtime/cri');
+    const io = toldTo();
+    await runWhatIf(io, { path: quiet, json: false, set: ['maxPods=4'], drop: [], fault: undefined });
+    expect(io.told().match(/ {4}recorded: /g)).toHaveLength(5);
+    expect(io.told().match(/DIFFERS with the changes/g)).toHaveLength(1);
+  },
+);
 
-it('a pod is probed where it is in the run, and what runs there answers', async () => {
+plays('a pod is probed where it is in the run, and what runs there answers', async () => {
   const probed = join(dir, 'probed.inputs.zst');
   const livenessProbe = { httpGet: { port: 80 }, periodSeconds: 1, failureThreshold: 2 };
   const manifest = (name: string) => pod(name, { container: { livenessProbe, ports: [{ containerPort: 80 }] } });
@@ -80,13 +85,13 @@ it('a pod is probed where it is in the run, and what runs there answers', async 
   expect(of('b-lives-n1')).toMatchObject({ verdict: 'same', changed: expect.stringContaining('running after 0 restarts') });
 });
 
-it('with another configuration: the first step that differs is named', async () => {
+plays('with another configuration: the first step that differs is named', async () => {
   const { difference, broken } = await whatIf({ set: ['featureGates.KubeletCrashLoopBackOffMax=true', 'syncFrequency=1s'] });
   expect(difference).not.toBeNull();
   expect(broken).toEqual([]);
 });
 
-it('with a fault: the runtime is away at the start', async () => {
+plays('with a fault: the runtime is away at the start', async () => {
   const { difference, failure } = await whatIf({
     fault: join(import.meta.dirname, '../../../../examples/test-your-pods/faults/runtime-away.yaml'),
   });

@@ -5,7 +5,7 @@ import { runSim } from '../../src/index.ts';
 /** Real time, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 120_000 });
 
-const SMALL = { minutes: 0.25, pods: 4, restMinutesMax: 5 };
+const SMALL = { minutes: 0.15, pods: 3, restMinutesMax: 5 };
 
 describe('a simulated run', () => {
   it('has the same trace hash, steps and schedule each time it is run', async () => {
