@@ -253,8 +253,14 @@ describe('data', () => {
     expect(node).toMatchObject({ name: 'n1', ready: true, problems: [], pods: [], unwell: [] });
   });
   it('of healthz and the recorder has fields, not lines', async () => {
-    const health = JSON.parse((await ctl('healthz', '-o', 'json')).out) as { healthy: boolean; actors: { path: string; ok: boolean }[] };
+    const health = JSON.parse((await ctl('healthz', '-o', 'json')).out) as {
+      healthy: boolean;
+      actors: { path: string; name: string; ok: boolean }[];
+    };
     expect(health.healthy).toBe(true);
+    // A person knows a pod by its name.
+    const workers = health.actors.filter(({ path }) => path.startsWith('node/pods/workers/'));
+    expect(workers.map(({ name }) => name).sort()).toEqual(['node/pods/workers/db-n1', 'node/pods/workers/web-n1']);
     expect(health.actors.find((a) => a.path === 'node/runtime/cri')).toEqual({
       path: 'node/runtime/cri',
       name: 'node/runtime/cri',

@@ -8,6 +8,7 @@ import { containerResources, sandboxResources } from '../../../../src/machines/p
 import { generateContainerConfig } from '../../../../src/machines/pods/workers/config/containerConfig.ts';
 import { containerEnv } from '../../../../src/machines/pods/workers/config/env.ts';
 import { generateSandboxConfig } from '../../../../src/machines/pods/workers/config/sandboxConfig.ts';
+import { containerSecurity } from '../../../../src/machines/pods/workers/config/security.ts';
 import { container, FACTS, pod, sidecar } from '../fixtures.ts';
 
 const GI = 1024 ** 3;
@@ -145,5 +146,15 @@ describe('container configuration', () => {
       'io.kubernetes.pod.deletionGracePeriod': '3',
       'io.kubernetes.pod.terminationGracePeriod': '30',
     });
+  });
+
+  it.each(['', 'Custom', 'unconfined', 'localhost', 'RuntimeDefault '])('what nobody knows (%j) starts no container', (type) => {
+    const of = (context: object) => {
+      const p = pod({ securityContext: context as never });
+      return containerSecurity({ pod: p, container: container('web'), imageUser: null, facts: FACTS });
+    };
+    for (const field of ['seccompProfile', 'appArmorProfile'])
+      expect(of({ [field]: { type, localhostProfile: 'x' } })).toMatchObject({ ok: false, message: expect.stringContaining(`"${type}"`) });
+    expect(of({ supplementalGroupsPolicy: type })).toEqual({ ok: false, message: `unsupported supplementalGroupsPolicy: ${type}` });
   });
 });

@@ -152,7 +152,9 @@ function seccomp(profile: SeccompProfile | undefined, facts: SecurityFacts, who:
 function appArmor(pod: Pod, container: Container, profile: SeccompProfile | undefined): Built<SecurityProfile | undefined> {
   const who = `container "${container.name}"`;
   if (profile !== undefined) {
-    if (profile.type !== 'Localhost') return built({ profileType: profile.type });
+    const type: string = profile.type;
+    if (type === 'RuntimeDefault' || type === 'Unconfined') return built({ profileType: type });
+    if (type !== 'Localhost') return refused(`${who}: unknown apparmor profile type: ${quoted(type)}`);
     if (!profile.localhostProfile) return refused(`${who}: appArmorProfile.type Localhost needs localhostProfile`);
     return built({ profileType: 'Localhost', localhostRef: profile.localhostProfile });
   }
@@ -193,6 +195,8 @@ export function containerSecurity(input: {
   if (!seccompProfile.ok) return seccompProfile;
   const apparmor = appArmor(pod, container, effective.appArmorProfile);
   if (!apparmor.ok) return apparmor;
+  const policy: string = pod.spec.securityContext?.supplementalGroupsPolicy ?? 'Merge';
+  if (policy !== 'Merge' && policy !== 'Strict') return refused(`unsupported supplementalGroupsPolicy: ${policy}`);
   const namespaces = namespaceOptions(pod, input.userNamespace);
   const target = (container as EphemeralContainer).targetContainerName;
   if (target) {
