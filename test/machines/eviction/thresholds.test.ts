@@ -18,29 +18,6 @@ const config = (over: Partial<ThresholdConfig>): ThresholdConfig => ({
 });
 
 describe('thresholds', () => {
-  it('are hard without a grace, soft with one, and carry what is to be reclaimed for both', () => {
-    const { thresholds, unseen } = thresholdsOf(
-      config({
-        evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '10%' },
-        evictionSoft: { 'memory.available': '1Gi' },
-        evictionSoftGracePeriod: { 'memory.available': '1m30s' },
-        evictionMinimumReclaim: { 'memory.available': '5%', 'nodefs.available': '0' },
-      }),
-    );
-    expect(unseen).toEqual([]);
-    const reclaim = { kind: 'percent', percent: 5 };
-    expect(thresholds).toEqual([
-      { signal: 'memory.available', value: { kind: 'quantity', text: '100Mi' }, graceMs: 0, minReclaim: reclaim },
-      { signal: 'nodefs.available', value: { kind: 'percent', percent: 10 }, graceMs: 0, minReclaim: { kind: 'quantity', text: '0' } },
-      { signal: 'memory.available', value: { kind: 'quantity', text: '1Gi' }, graceMs: 90_000, minReclaim: reclaim },
-    ]);
-  });
-
-  it('of exactly 0% and 100% are off (trap 1)', () => {
-    expect(thresholdsOf(config({ evictionHard: { 'imagefs.available': '0%', 'pid.available': '100%' } })).thresholds).toEqual([]);
-    expect(thresholdsOf(config({ evictionHard: { 'pid.available': '99%' } })).thresholds).toHaveLength(1);
-  });
-
   it('about what this node cannot observe are named, and those that follow another file system', () => {
     const evictionHard = { 'allocatableMemory.available': '1Gi', 'containerfs.available': '5%' };
     const conflicting = ['found containerfs.available for hard eviction. ignoring'];

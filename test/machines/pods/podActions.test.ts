@@ -1,9 +1,7 @@
 /** What to do about a pod: the traps; the golden table holds the breadth. */
 import { describe, expect, it } from 'vitest';
-import type { ProbeResult } from '../../../src/machines/pod/probes/probes.ts';
 import { hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
 import type { PodActions, RuntimeContainer } from '../../../src/machines/pod/runtime/seen.ts';
-import { shouldRestart } from '../../../src/machines/pod/runtime/shouldRestart.ts';
 import { computePodActions } from '../../../src/machines/pods/workers/actions/podActions.ts';
 import { box, container, observed, pod, rc, sidecar } from './fixtures.ts';
 
@@ -16,7 +14,6 @@ const IDLE: Partial<PodActions> = {
   containersToKill: [],
   initializing: false,
 };
-const results = (id: string, result: ProbeResult) => new Map([[id, result]]);
 
 describe('pod actions', () => {
   it('adopts a container that an older node labelled: no restart', () => {
@@ -33,31 +30,6 @@ describe('pod actions', () => {
   it('gives a sandbox a number above all others, also where its time is not the newest', () => {
     const status = observed([], [box({ n: 1, attempt: 5, ready: false }), box({ n: 2, attempt: 4, ready: false })]);
     expect(computePodActions({ pod: pod(), status })).toMatchObject({ createSandbox: true, sandboxId: 'sandbox-1', attempt: 6 });
-  });
-
-  it('trap 17: a failed liveness probe stops and restarts in one decision', () => {
-    const input = { status: observed([rc('web', 'running')]), liveness: results('web-1', 'failure') };
-    expect(computePodActions({ ...input, pod: pod() })).toMatchObject({
-      killPod: false,
-      containersToStart: ['web'],
-      containersToKill: [{ id: 'web-1', reason: 'LivenessProbe', message: 'Container web failed liveness probe, will be restarted' }],
-    });
-    const never = computePodActions({ ...input, pod: pod({ restartPolicy: 'Never' }) });
-    expect(never).toMatchObject({
-      killPod: true,
-      containersToStart: [],
-      containersToKill: [{ message: 'Container web failed liveness probe' }],
-    });
-  });
-
-  it('a failed startup probe does too; an unknown result does nothing', () => {
-    const input = { pod: pod(), status: observed([rc('web', 'running')]) };
-    expect(computePodActions({ ...input, startup: results('web-1', 'failure') }).containersToKill).toMatchObject([
-      { reason: 'StartupProbe' },
-    ]);
-    expect(computePodActions({ ...input, startup: results('web-1', 'unknown'), liveness: results('web-0', 'failure') })).toMatchObject(
-      IDLE,
-    );
   });
 
   it('trap 18: a changed image restarts the container under policy Never', () => {
@@ -89,18 +61,6 @@ describe('pod actions', () => {
     expect(act(rc('web', 'exited'))).toMatchObject({ createSandbox: false });
   });
 
-  it.each(['created', 'unknown'] as const)(
-    'makes an OnFailure pod a new sandbox for a container that was %s in the one before',
-    (state) => {
-      const lost = [box({ ready: false, ips: [] })];
-      const web = rc('web', state);
-      expect(computePodActions({ pod: pod({ restartPolicy: 'OnFailure' }), status: observed([web], lost) })).toMatchObject({
-        createSandbox: true,
-        containersToStart: ['web'],
-      });
-    },
-  );
-
   it('traps 36 and 59: a Never pod that ran and lost its sandbox is only stopped; others begin again with the first init container', () => {
     const lost = [box({ ready: false, ips: [] })];
     const initContainers = [container('i1'), container('i2')];
@@ -123,59 +83,10 @@ describe('pod actions', () => {
     expect([moved.sandboxId, lost.sandboxId]).toEqual(['', 'sandbox-1']);
   });
 
-  it('trap 37: collected init containers do not rerun beside a running container', () => {
-    const p = pod({ initContainers: [container('i1')] });
-    expect(computePodActions({ pod: p, status: observed([rc('web', 'running')]) })).toMatchObject(IDLE);
-  });
-
-  it('trap 38: an ephemeral container starts before initialisation is complete, and never again', () => {
-    const p = pod({ initContainers: [container('i1')], ephemeralContainers: [container('debug')] });
-    expect(computePodActions({ pod: p, status: observed([rc('i1', 'running')]) }).ephemeralToStart).toEqual(['debug']);
-    const ended = observed([rc('i1', 'running'), rc('debug', 'exited', { exitCode: 1 })]);
-    expect(computePodActions({ pod: p, status: ended }).ephemeralToStart).toEqual([]);
-  });
-
-  it('trap 39: what follows a sidecar starts when its startup probe succeeded, whatever its readiness', () => {
-    const probe = { exec: { command: ['true'] } };
-    const p = pod({ initContainers: [sidecar('s1', { startupProbe: probe, readinessProbe: probe }), container('i2')] });
-    const status = observed([rc('s1', 'running')]);
-    expect(computePodActions({ pod: p, status }).initToStart).toEqual([]);
-    expect(computePodActions({ pod: p, status, startup: results('s1-1', 'success') }).initToStart).toEqual(['i2']);
-    const failed = computePodActions({ pod: p, status, startup: results('s1-1', 'failure') });
-    expect([failed.initToStart, failed.containersToKill.map((k) => k.reason)]).toEqual([['s1'], ['StartupProbe']]);
-  });
-
   it('a container that was created in an earlier sandbox and never started does not pass for one that was let begin', () => {
     const p = pod({ initContainers: [sidecar('s1')] });
     const act = (n: number) => computePodActions({ pod: p, status: observed([rc('web', 'created', { n })], [box({ attempt: 1, n: 5 })]) });
     expect(act(4)).toMatchObject({ initToStart: ['s1'], containersToStart: [], initializing: true });
     expect(act(6)).toMatchObject({ initToStart: ['s1'], containersToStart: ['web'] });
-  });
-
-  it('trap 39: sidecars do not keep a finished pod alive, a crashed one restarts beside the others', () => {
-    const p = pod({ restartPolicy: 'Never', initContainers: [sidecar('s1')] });
-    expect(computePodActions({ pod: p, status: observed([rc('s1', 'exited'), rc('web', 'exited', { n: 2 })]) })).toMatchObject({
-      killPod: true,
-      initToStart: [],
-    });
-    expect(
-      computePodActions({ pod: p, status: observed([rc('s1', 'exited', { exitCode: 1 }), rc('web', 'running', { n: 2 })]) }),
-    ).toMatchObject({
-      killPod: false,
-      initToStart: ['s1'],
-    });
-  });
-
-  it('an init container in unknown state is stopped before it starts again, and ends a Never pod', () => {
-    const status = observed([rc('i1', 'unknown')]);
-    const act = (restartPolicy: 'Never' | 'Always') =>
-      computePodActions({ pod: pod({ restartPolicy, initContainers: [container('i1')] }), status });
-    expect(act('Always')).toMatchObject({ initToStart: ['i1'], containersToKill: [{ id: 'i1-1', reason: 'Unknown' }] });
-    expect(act('Never')).toMatchObject({ killPod: true, initToStart: [], containersToKill: [] });
-  });
-
-  it('nothing restarts in a pod that is being deleted', () => {
-    const deleting = pod({}, { metadata: { deletionTimestamp: '2024-05-01T10:00:00Z' } });
-    expect(shouldRestart({ container: container('web'), pod: deleting, newest: undefined })).toBe(false);
   });
 });

@@ -16,13 +16,6 @@ const api = (uid: string, over: { meta?: Partial<Pod['metadata']>; status?: Pod[
 });
 
 describe('merging a set', () => {
-  it('emits an empty ADD for an empty first set, and only for the first', () => {
-    const first = merge(emptyPodStorage, []);
-    expect(ops(first)).toEqual(['ADD']);
-    expect(ops(merge(first.state, []))).toEqual([]);
-    expect(ops(merge(first.state, [], 'http'))).toEqual(['ADD']);
-  });
-
   it('stamps the source and the time first seen, and keeps that time', () => {
     const first = merge(emptyPodStorage, [pod('a')]);
     expect(first.ops[0]?.pods[0]?.metadata.annotations).toMatchObject({
@@ -58,41 +51,6 @@ describe('merging a set', () => {
     expect(ops(merge(first.state, [pod('a'), pod('b')]))).toEqual([]);
   });
 
-  it('emits in the order REMOVE, ADD, UPDATE, DELETE, RECONCILE', () => {
-    const first = merge(emptyPodStorage, [api('gone'), api('upd'), api('del'), api('rec')], 'api');
-    const second = merge(
-      first.state,
-      [
-        api('rec', { status: { phase: 'Running' } }),
-        api('del', { meta: { deletionTimestamp: '2026-01-01T00:00:00Z' } }),
-        api('upd', { meta: { labels: { a: 'b' } } }),
-        api('new'),
-      ],
-      'api',
-    );
-    expect(ops(second)).toEqual(['REMOVE gone', 'ADD new', 'UPDATE upd', 'DELETE del', 'RECONCILE rec']);
-  });
-
-  it('takes a pod first seen while deleting as ADD', () => {
-    expect(ops(merge(emptyPodStorage, [api('a', { meta: { deletionTimestamp: '2026-01-01T00:00:00Z' } })], 'api'))).toEqual(['ADD a']);
-  });
-
-  it('reconciles only when nothing but the status differs', () => {
-    const first = merge(emptyPodStorage, [api('a')], 'api').state;
-    expect(ops(merge(first, [api('a', { status: { phase: 'Failed' } })], 'api'))).toEqual(['RECONCILE a']);
-    expect(ops(merge(first, [api('a', { status: { phase: 'Failed' }, meta: { labels: { x: 'y' } } })], 'api'))).toEqual(['UPDATE a']);
-  });
-
-  it.each([
-    ['annotations of this node', { annotations: { 'kubernetes.io/config.seen': 'x', 'kubernetes.io/config.source': 'y' } }, []],
-    ['empty annotations', { annotations: {} }, []],
-    ['resource version, owners, finalizers', { resourceVersion: '9', finalizers: ['a'], generation: 5 }, []],
-    ['another annotation', { annotations: { mine: '1' } }, ['UPDATE a']],
-    ['grace', { deletionGracePeriodSeconds: 5 }, ['UPDATE a']],
-  ])('compares %s', (_, meta, expected) => {
-    expect(ops(merge(merge(emptyPodStorage, [api('a')], 'api').state, [api('a', { meta })], 'api'))).toEqual(expected);
-  });
-
   it('sees an annotation that went away', () => {
     const first = merge(emptyPodStorage, [api('a', { meta: { annotations: { mine: '1' } } })], 'api');
     expect(ops(merge(first.state, [api('a')], 'api'))).toEqual(['UPDATE a']);
@@ -103,11 +61,6 @@ describe('merging a set', () => {
     expect(podsOf(twice.state, 'api').map((p) => p.metadata.uid)).toEqual(['u1']);
     expect(twice.duplicates.map((d) => [d.pod.metadata.uid, d.winner.metadata.uid, d.same])).toEqual([['u2', 'u1', 'name']]);
     expect(ops(merge(twice.state, [api('u3', { meta: { name: 'x' } })], 'file'))).toEqual(['ADD x']);
-  });
-
-  it('keeps the first of two pods with one UID', () => {
-    const twice = merge(emptyPodStorage, [api('u1', { meta: { name: 'x' } }), api('u1', { meta: { name: 'y' } })], 'api');
-    expect(twice.duplicates.map((d) => d.same)).toEqual(['uid']);
   });
 
   it('holds a pod once: what it emits is the specification that the source delivered', () => {

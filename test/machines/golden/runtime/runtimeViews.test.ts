@@ -1,7 +1,5 @@
-/** What listings of the runtime tell (pod lifecycle 4.1), what is taken back of the dead (9.1), who is critical (1.1), who comes in under pressure (2.6). */
+/** What listings of the runtime tell (pod lifecycle 4.1), what is taken back of the dead (9.1), who is critical (1.1). */
 
-import type { Toleration } from '../../../../src/machines/kube/podTable.ts';
-import type { NodePressure } from '../../../../src/machines/nodeFacts.ts';
 import { isCritical, isMirror } from '../../../../src/machines/pod/phase.ts';
 import { groupByPod } from '../../../../src/machines/pod/runtime/listed.ts';
 import type { ListedPod } from '../../../../src/machines/pod/runtime/seen.ts';
@@ -14,10 +12,9 @@ import {
   logDirsToRemove,
   sandboxesToCollect,
 } from '../../../../src/machines/reclaim/containerGc.ts';
-import { pressureRefusal } from '../../../../src/machines/reclaim/eviction/admission.ts';
 import { countRunning, diffListing, diffPod, tells } from '../../../../src/machines/runtime/pleg/pleg.ts';
 import type { CriContainer, CriContainerState, PodSandbox } from '../../../../src/machines/wire/cri.ts';
-import { container, pod } from '../../pods/fixtures.ts';
+import { pod } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';
 
 type ListedContainer = ListedPod['containers'][number];
@@ -109,12 +106,6 @@ const boxes = (pods: ListedPod[], o: { ready?: boolean; gone?: string[] } = {}) 
 const three = listed([c('web', 'exited', 1), c('web', 'exited', 2), c('web', 'exited', 3)]);
 const link = (state: ListedContainer['state'] | undefined, targetExists = false, name = 'p_ns_c-abcdef.log') =>
   deadLinks({ links: [{ name, targetExists }], stateOf: () => state });
-
-// ---- pressure ----------------------------------------------------------------------------------------------------
-const asks = { containers: [container('c', { resources: { requests: { memory: '1Mi' } } })] };
-const under = (p: Parameters<typeof pressureRefusal>[0], ...pressures: NodePressure[]) => pressureRefusal(p, pressures);
-const tolerating = (t: Toleration) => under(pod({ tolerations: [t] }), 'MemoryPressure');
-const TAINT = 'node.kubernetes.io/memory-pressure';
 
 const what = (annotations: Record<string, string>, priority?: number) => {
   const p = pod(priority === undefined ? {} : { priority }, { metadata: { annotations } });
@@ -209,19 +200,4 @@ goldenTable('what the runtime is seen to hold leads to what is recorded', 'runti
   '1.1 a mirror': () => what({ 'kubernetes.io/config.source': 'api', 'kubernetes.io/config.mirror': '' }),
   '1.1 critical by its priority, and not quite': () =>
     [2_000_000_000, 1_999_999_999].map((priority) => what({ 'kubernetes.io/config.source': 'api' }, priority)),
-
-  '2.6 no pressure': () => under(pod()),
-  '2.6 memory: asks for nothing': () => under(pod(), 'MemoryPressure'),
-  '2.6 memory: asks for memory': () => under(pod(asks), 'MemoryPressure'),
-  '2.6 memory: critical by its priority': () => under(pod({ priority: 2_000_000_000 }), 'MemoryPressure'),
-  '2.6 memory: static': () => under(pod({}, { source: 'file' }), 'MemoryPressure'),
-  '2.6 memory: tolerates it by existence': () => tolerating({ key: TAINT, operator: 'Exists', effect: 'NoSchedule' }),
-  '2.6 memory: tolerates it by its value': () => tolerating({ key: TAINT, operator: 'Equal', value: '', effect: 'NoSchedule' }),
-  '2.6 memory: tolerates everything': () => tolerating({ operator: 'Exists' }),
-  '2.6 memory: tolerates another effect': () => tolerating({ key: TAINT, operator: 'Exists', effect: 'NoExecute' }),
-  '2.6 memory: tolerates another taint': () => tolerating({ key: 'other', operator: 'Exists' }),
-  '2.6 disk: asks for memory': () => under(pod(asks), 'DiskPressure'),
-  '2.6 disk: critical': () => under(pod({ priority: 2_000_000_000 }), 'DiskPressure'),
-  '2.6 memory and disk: asks for memory': () => under(pod(asks), 'MemoryPressure', 'DiskPressure'),
-  '2.6 processes: asks for memory': () => under(pod(asks), 'PIDPressure'),
 });
