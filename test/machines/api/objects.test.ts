@@ -6,15 +6,8 @@
 import { applyStrategicPatch } from '@actorlet/world/src/kube/kubePatch.ts';
 import { describe, expect, it } from 'vitest';
 import { COMBINED_PREFIX, EventCorrelator, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
-import { nodeEvents, schedulableEvent } from '../../../src/machines/api/node/nodeEvents.ts';
-import {
-  fieldsNotKept,
-  nodeStatus,
-  nodeStatusPatch,
-  readyProblems,
-  reconcileNode,
-  sameNodeStatus,
-} from '../../../src/machines/api/node/nodeObject.ts';
+import { nodeEvents } from '../../../src/machines/api/node/nodeEvents.ts';
+import { fieldsNotKept, nodeStatus, nodeStatusPatch, sameNodeStatus } from '../../../src/machines/api/node/nodeObject.ts';
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { RecordedEvent } from '../../../src/machines/foundation/messages.ts';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
@@ -94,29 +87,6 @@ const readings = (o: object = {}) => ({
 });
 
 describe('the node status', () => {
-  it.each([
-    ['', {}],
-    ['container runtime status check may not have completed yet, network state unknown', { cri: cri({ lastGoodMonoMs: null }) }],
-    ['', { cri: cri({ state: 'lost', runtimeReady: false, networkReady: false }), nowMonoMs: 129_000 }],
-    ['container runtime is down', { cri: cri({ state: 'lost', runtimeReady: false }), nowMonoMs: 131_000 }],
-    [
-      'container runtime not ready: RuntimeReady=false reason:Draining message:it is: busy',
-      { cri: cri({ runtimeReady: false, reason: 'Draining: it is: busy' }) },
-    ],
-    [
-      'container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized',
-      { cri: cri({ networkReady: false, networkReason: 'NetworkPluginNotReady: cni plugin not initialized' }) },
-    ],
-    [
-      'container runtime network not ready: NetworkReady=false reason: message:no CNI',
-      { cri: cri({ networkReady: false, networkReason: 'no CNI' }) },
-    ],
-    ['PLEG is not healthy: pleg was last seen active 3m20s ago; threshold is 3m0s', { listing: listing(-100_000) }],
-    ['node is shutting down', { shuttingDown: true }],
-    ['missing node capacity for resources: pods', { capacity: { cpu: '4', memory: '1' } }],
-  ])('is not Ready because: %s', (problems, o) => {
-    expect(readyProblems(readings(o)).join(', ')).toBe(problems);
-  });
   it('keeps the time of change of a condition that stays, and says several reasons in one list', () => {
     const first = nodeStatus({}, readings());
     const second = nodeStatus(first, readings({ nowWallMs: 2_000_000 }));
@@ -216,26 +186,6 @@ describe('the node status', () => {
       { type: 'Warning', reason: 'Rebooted', message: 'Node n1 has been rebooted, boot id: b' },
     ]);
     expect([nodeEvents('n1', after, nodeStatus(after, boot('b'))), nodeEvents('n1', after, nodeStatus(after, boot('')))]).toEqual([[], []]);
-  });
-  it('tells when it is cordoned and when it is not any more', () => {
-    expect([schedulableEvent('n1', false, true)?.message, schedulableEvent('n1', true, false)?.reason]).toEqual([
-      'Node n1 status is now: NodeNotSchedulable',
-      'NodeSchedulable',
-    ]);
-    expect([schedulableEvent('n1', false, false), schedulableEvent('n1', true, true)]).toEqual([null, null]);
-  });
-  it('puts right the default labels of a node that was there, and no others', () => {
-    const node = (labels: Record<string, string>) => ({
-      apiVersion: 'v1' as const,
-      kind: 'Node' as const,
-      metadata: { name: 'n1', labels },
-      spec: {},
-      status: {},
-    });
-    expect(reconcileNode(node({ 'kubernetes.io/os': 'plan9', x: 'y' }), node({ 'kubernetes.io/os': 'linux', tier: 'edge' }))).toEqual({
-      metadata: { labels: { 'kubernetes.io/os': 'linux' } },
-    });
-    expect(reconcileNode(node({ 'kubernetes.io/os': 'linux' }), node({ 'kubernetes.io/os': 'linux' }))).toBeNull();
   });
 });
 
