@@ -1,13 +1,11 @@
 /** Pure decisions of the container side. */
 import { describe, expect, it } from 'vitest';
-import { TokenBucket } from '../../src/machines/data/tokenBucket.ts';
 import { parseImageRef, shownImage, withDefaultTag } from '../../src/machines/kube/imageRef.ts';
 import { groupByPod } from '../../src/machines/pod/runtime/listed.ts';
 import { linkBackoffMs, readStatus } from '../../src/machines/runtime/cri/criLinkMachine.ts';
 import { deadlineMs } from '../../src/machines/runtime/cri/deadlines.ts';
 import { type FencedJob, Fences } from '../../src/machines/runtime/cri/fence.ts';
-import { ImageBackoffs, remainingMs } from '../../src/machines/runtime/imagePuller/imageBackoff.ts';
-import { decideImage, imageFailures, pullDuration } from '../../src/machines/runtime/imagePuller/imagePolicy.ts';
+import { decideImage } from '../../src/machines/runtime/imagePuller/imagePolicy.ts';
 import { HintTrust, RELIST_PERIODS_MS } from '../../src/machines/runtime/pleg/hintTrust.ts';
 import { diffListing, diffPod, tells } from '../../src/machines/runtime/pleg/pleg.ts';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../src/machines/wire/cri.ts';
@@ -323,43 +321,6 @@ describe('image policy', () => {
     expect(decideImage('Never', true)).toBe('present');
     expect(decideImage('Never', false)).toBe('never');
     expect(decideImage('', false)).toBe('never');
-  });
-  it('names the two special causes and keeps the text of the rest', () => {
-    expect(imageFailures.pull('a:1', 'RegistryUnavailable: no route').reason).toBe('RegistryUnavailable');
-    expect(imageFailures.pull('a:1', 'SignatureValidationFailed')).toEqual({
-      reason: 'SignatureValidationFailed',
-      message: 'image pull failed for a:1 because the signature validation failed',
-    });
-    expect(imageFailures.pull('a:1', 'not found')).toEqual({ reason: 'ErrImagePull', message: 'not found' });
-  });
-  it('writes durations as the kubelet does', () => {
-    expect([850, 1234, 2000, 123_004].map(pullDuration)).toEqual(['850ms', '1.234s', '2s', '2m3.004s']);
-  });
-  it('backs off 10 s doubled to 300 s from the last failure, per pod and image, and forgets after ten minutes', () => {
-    const backoffs = new ImageBackoffs();
-    let now = 0;
-    const delays: number[] = [];
-    for (let i = 0; i < 7; i++) {
-      const entry = backoffs.failed({ uid: 'u', image: 'a:1', nowMonoMs: now, previous: 'ErrImagePull: no' });
-      delays.push(entry.delayMs);
-      expect(remainingMs(entry, now + entry.delayMs - 1)).toBe(1);
-      expect(remainingMs(entry, now + entry.delayMs)).toBe(0);
-      now += entry.delayMs;
-    }
-    expect(delays).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
-    expect(backoffs.get('v', 'a:1')).toBeUndefined();
-    now += 300_001;
-    backoffs.collect(now);
-    expect(backoffs.size()).toBe(0);
-    expect(backoffs.failed({ uid: 'u', image: 'a:1', nowMonoMs: now, previous: '' }).delayMs).toBe(10_000);
-  });
-  it('limits pulls to a burst and then to a rate', () => {
-    const bucket = new TokenBucket(5, 2);
-    expect([bucket.take(0), bucket.take(0), bucket.take(0)]).toEqual([true, true, false]);
-    expect(bucket.take(199)).toBe(false);
-    expect(bucket.take(201)).toBe(true);
-    const unlimited = new TokenBucket(0, 0);
-    expect(unlimited.take(0)).toBe(true);
   });
 });
 

@@ -17,7 +17,6 @@ import {
   type Question,
 } from '../../../src/machines/services/objects/objectMachine.ts';
 import { OBJECT_WATCHES_MAX, objectsMachine, retake } from '../../../src/machines/services/objects/objectsMachine.ts';
-import { toHeldToken, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
 import { provided } from '../../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, pod } from '../pods/fixtures.ts';
@@ -230,45 +229,6 @@ describe('an object that is kept for a while', () => {
     expect(b.told).toEqual(['v5', 'v6']);
     expect(await b.ask(1)).toBe('failed: broken');
     expect(b.fetches).toEqual([false, false, false]);
-  });
-});
-
-describe('a token', () => {
-  const answer = (expirationSeconds: number, expirationTimestamp: string) => ({
-    spec: { expirationSeconds },
-    status: { token: 'jwt', expirationTimestamp },
-  });
-  const at = Date.parse('2026-01-01T00:00:00Z');
-
-  it('is due at four fifths of the life that the server gave it, or after a day, a little earlier by chance', () => {
-    const hour = answer(3600, '2026-01-01T01:00:00Z');
-    expect(toHeldToken(hour, 0)).toEqual({ token: 'jwt', expiresAtMs: at + 3_600_000, refreshAtMs: at + 2_880_000 });
-    expect(toHeldToken(hour, 0.5)?.refreshAtMs).toBe(at + 2_875_000);
-    expect(toHeldToken(answer(10 * 86_400, '2026-01-11T00:00:00Z'), 0)?.refreshAtMs).toBe(at + 86_400_000);
-  });
-
-  it.each([
-    [null],
-    [{ spec: { expirationSeconds: 60 }, status: { expirationTimestamp: '2026-01-01T00:00:00Z' } }],
-    [{ spec: { expirationSeconds: 60 }, status: { token: 'jwt', expirationTimestamp: 'soon' } }],
-    [{ spec: {}, status: { token: 'jwt', expirationTimestamp: '2026-01-01T00:00:00Z' } }],
-  ])('is none in %j', (body) => {
-    expect(toHeldToken(body, 0)).toBeNull();
-  });
-
-  it('is one of its own per account, audiences, life and pod', () => {
-    const request = { namespace: 'ns', serviceAccount: 'sa', audiences: ['a'], expirationSeconds: 600, pod: { name: 'p', uid: 'u' } };
-    const others = [
-      { ...request, namespace: 'x' },
-      { ...request, serviceAccount: 'x' },
-      { ...request, audiences: [] },
-      { ...request, expirationSeconds: 700 },
-      { ...request, pod: { name: 'p', uid: 'x' } },
-    ];
-    expect(new Set([request, ...others].map(tokenKey)).size).toBe(6);
-    expect(tokenRequestBody(request)).toMatchObject({
-      spec: { audiences: ['a'], expirationSeconds: 600, boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: 'u' } },
-    });
   });
 });
 

@@ -1,38 +1,9 @@
-/** Grace, order of stopping, pods that only the runtime remembers. */
+/** Order of stopping, pods that only the runtime remembers. `golden/workers/hooks.test.ts` has the grace. */
 import { describe, expect, it } from 'vitest';
-import {
-  containerGraceSeconds,
-  effectiveGraceSeconds,
-  killPlan,
-  podFromListed,
-  stopTimeoutSeconds,
-} from '../../../src/machines/pod/runtime/killOrder.ts';
+import { effectiveGraceSeconds, killPlan, podFromListed, stopTimeoutSeconds } from '../../../src/machines/pod/runtime/killOrder.ts';
 import { container, observed, pod, rc, sidecar } from './fixtures.ts';
 
 describe('grace', () => {
-  it.each([
-    ['the definition, when nobody asked', {}, null, null, 30],
-    ['the deletion', { deletionGracePeriodSeconds: 5 }, null, null, 5],
-    ['a shorter override', { deletionGracePeriodSeconds: 20 }, null, 3, 3],
-    ['not a longer override', { deletionGracePeriodSeconds: 20 }, null, 60, 20],
-    ['an override of 0 counts, with at least 1 s', {}, null, 0, 1],
-    ['forced deletion is not lengthened by an override', { deletionGracePeriodSeconds: 0 }, null, 30, 1],
-    ['never grows', { deletionGracePeriodSeconds: 600 }, 10, null, 10],
-    ['may shrink', { deletionGracePeriodSeconds: 1 }, 300, null, 1],
-  ] as const)('pod: %s', (_, metadata, current, override, expected) => {
-    const p = pod({}, { metadata });
-    expect(effectiveGraceSeconds({ pod: p, current, override })).toBe(expected);
-  });
-
-  it("a probe's own grace counts for its own failure, and not while the pod is deleted", () => {
-    const c = container('web', { livenessProbe: { terminationGracePeriodSeconds: 4 } });
-    const deleting = pod({}, { metadata: { deletionGracePeriodSeconds: 9 } });
-    expect(containerGraceSeconds({ pod: pod(), container: c, reason: 'LivenessProbe' })).toBe(4);
-    expect(containerGraceSeconds({ pod: pod(), container: c, reason: 'StartupProbe' })).toBe(30);
-    expect(containerGraceSeconds({ pod: deleting, container: c, reason: 'LivenessProbe' })).toBe(9);
-    expect(containerGraceSeconds({ pod: pod(), container: c, override: 0 })).toBe(0);
-  });
-
   it('traps 31, 32: time spent is deducted in whole seconds, and 2 s always remain', () => {
     expect([stopTimeoutSeconds(30, 1999), stopTimeoutSeconds(30, 29_500), stopTimeoutSeconds(0, 0)]).toEqual([29, 2, 2]);
   });

@@ -180,6 +180,11 @@ goldenTable('what the runtime is seen to hold leads to what is recorded', 'runti
   '9.1 sandboxes: one that is ready is kept': () => boxes([listed([], [s('b1', true, 1), s('b2', true, 2)])]),
   '9.1 sandboxes: one with containers is kept': () =>
     boxes([listed([c('web', 'exited', 1, 'b1')], [s('b1', false, 1), s('b2', false, 2)])]),
+  '9.1 sandboxes: one whose container goes too': () =>
+    sandboxesToCollect({
+      pods: [listed([c('web', 'exited', 1, 'b1')], [s('b1', false, 1), s('b2', false, 2)])],
+      ...{ sourcesReady: true, isRemovable: () => false, gone: new Set([c('web', 'exited', 1, 'b1').id]) },
+    }).map((x) => x.id),
   '9.1 sandboxes: of a pod that is gone': () => boxes([listed([], [s('b1', false, 1), s('b2', false, 2)])], { gone: ['u1'] }),
   '9.1 sandboxes: of a pod that is gone, one is ready': () => boxes([listed([], [s('b1', false, 1), s('b2', true, 2)])], { gone: ['u1'] }),
   '9.1 logs: of pods that are gone': () =>
