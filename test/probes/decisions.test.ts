@@ -7,13 +7,12 @@ import {
   freeSlots,
   isResumed,
   NO_SLOTS,
-  nextTickMs,
   phaseOf,
   SLOTS_MAX,
   startOf,
   wantSlot,
 } from '../../src/machines/services/probes/schedule.ts';
-import { initialResult, lookedAt, probeVerdicts, targetsOf, withoutPods, withResult } from '../../src/machines/services/probes/state.ts';
+import { lookedAt, probeVerdicts, targetsOf, withoutPods, withResult } from '../../src/machines/services/probes/state.ts';
 import { countOutcome, NO_RUN, type Run } from '../../src/machines/services/probes/threshold.ts';
 import { container, observed, pod, rc, sidecar } from '../machines/pods/fixtures.ts';
 import { EXEC, facts, STARTED_MS, target } from './fixtures.ts';
@@ -33,15 +32,7 @@ function row(type: ProbeType, thresholds: { successThreshold?: number; failureTh
 
 describe('thresholds', () => {
   it.each<[string, ProbeType, object, string, string]>([
-    ['one success is enough by default, three failures are needed', 'readiness', {}, 'sffff', 's..ff'],
-    ['a row that is broken begins anew', 'readiness', { failureThreshold: 3 }, 'ffsfff', '..s..f'],
-    ['successes are counted too', 'readiness', { successThreshold: 3 }, 'ssfsss', '.....s'],
-    ['a warning is a success', 'readiness', { successThreshold: 2 }, 'sw', '.s'],
-    ['an error changes nothing, and breaks no row', 'readiness', { failureThreshold: 3 }, 'ffeef', '....f'],
     ['errors alone conclude nothing', 'liveness', { failureThreshold: 1 }, 'eeeee', '.....'],
-    ['after a liveness failure the count begins anew', 'liveness', { failureThreshold: 2 }, 'ffff', '.f.f'],
-    ['and after a startup failure', 'startup', { failureThreshold: 2 }, 'fff', '.f.'],
-    ['a readiness failure is said again', 'readiness', { failureThreshold: 2 }, 'ffff', '.fff'],
     ['a zero means the default', 'readiness', { failureThreshold: 0, successThreshold: 0 }, 'sfff', 's..f'],
   ])('%s', (_, type, thresholds, outcomes, results) => {
     expect(row(type, thresholds, outcomes)).toBe(results);
@@ -111,17 +102,6 @@ describe('the ledger', () => {
     const up = withResult(ledger, { containerId: 'web-1', type: 'startup', result: 'success' });
     expect(targetsOf(up, f).every((t) => t.started)).toBe(true);
   });
-
-  it("keeps what the API's copy of the status says of the very instance, and only of it", () => {
-    const status = { ...facts({}).status };
-    const said = { ...status.containerStatuses?.[0], ready: true, started: true };
-    const p = pod({}, { status: { ...status, containerStatuses: [said] as never } });
-    expect(initialResult('readiness', { said: p.status, containerId: 'web-1' })).toBe('success');
-    expect(initialResult('startup', { said: p.status, containerId: 'web-1' })).toBe('success');
-    expect(initialResult('readiness', { said: p.status, containerId: 'web-2' })).toBe('failure');
-    expect(initialResult('startup', { said: p.status, containerId: 'web-2' })).toBe('unknown');
-    expect(initialResult('liveness', { said: p.status, containerId: 'web-1' })).toBe('success');
-  });
 });
 
 describe('what the results mean', () => {
@@ -181,11 +161,6 @@ describe('the schedule', () => {
     expect(phaseOf('00000000000000000000000000000000')).toBe(0);
     expect(phaseOf('80000000000000000000000000000000')).toBe(0.5);
     expect(phaseOf('ffffffffffffffffffffffffffffffff')).toBeLessThan(1);
-  });
-
-  it('keeps to its ticks, and makes one of those that passed meanwhile', () => {
-    expect(nextTickMs(1_000, 1_200, 10_000)).toBe(11_000);
-    expect(nextTickMs(1_000, 40_000, 10_000)).toBe(40_000);
   });
 });
 
