@@ -14,7 +14,7 @@ import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
 
 /** Back-off of failed volume operations (resources and volumes 8.1). */
-export const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
+const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
 
 export interface GrowJob {
   volume: PodVolume;
