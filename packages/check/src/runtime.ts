@@ -5,6 +5,7 @@ import { createGrpcCri } from '@actorlet/kubelet/boot/dependencies/cri/grpcCri.t
 import { isEmbeddedEndpoint } from '@actorlet/kubelet/boot/dependencies/embedded.ts';
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { shownEndpoint } from '@actorlet/kubelet/machines/text/shownUrl.ts';
 import type { Cri, Logger } from '@actorlet/kubelet/ports/ports.ts';
 import type { Finding } from './findings.ts';
 import { type PodsOfRuntime, UNKNOWN_RUNTIME } from './judge.ts';
@@ -33,7 +34,12 @@ export async function checkRuntime(
   try {
     cri = connect(endpoint);
   } catch (error) {
-    return only({ level: 'error', where: WHERE, what: `${endpoint}: ${messageOf(error)}`, todo: 'Give the socket of the runtime.' });
+    return only({
+      level: 'error',
+      where: WHERE,
+      what: `${shownEndpoint(endpoint)}: ${messageOf(error)}`,
+      todo: 'Give the socket of the runtime.',
+    });
   }
   try {
     return await ask(cri, config);

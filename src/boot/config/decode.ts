@@ -9,6 +9,7 @@ import { readDocument } from '../../machines/document/read.ts';
 import type { Fields, Shape } from '../../machines/shape/shape.ts';
 import { parseGoDuration } from '../../machines/text/go/goDuration.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
+import { shownEndpoint } from '../../machines/text/shownUrl.ts';
 import type { Problem } from '../errors.ts';
 import { getPath, isTree, type Tree, withPath } from './paths.ts';
 
@@ -164,7 +165,7 @@ function joined(before: unknown, value: unknown, { t }: Shape): unknown {
 /** Undefined after an error was recorded. */
 function decodeValue(out: Decoder, { value, type, path }: { value: unknown; type: Shape; path: string }): unknown {
   const wrong = (wanted: string): undefined => {
-    out.errors.push({ where: path, what: `must be ${wanted}, not ${describe(value)}` });
+    out.errors.push({ where: path, what: `must be ${wanted}, not ${describe(value, path)}` });
     return undefined;
   };
   if (type.t === 'list') {
@@ -240,7 +241,9 @@ function zeroOf(type: Shape): unknown {
   return type.t === 'object' ? zeroes(type.fields) : 0;
 }
 
-function describe(value: unknown): string {
+function describe(value: unknown, path: string): string {
   if (Array.isArray(value)) return 'a list';
-  return typeof value === 'object' && value !== null ? 'an object' : JSON.stringify(String(value));
+  if (typeof value === 'object' && value !== null) return 'an object';
+  // People give a header that is a key as a text.
+  return path.startsWith('staticPodURLHeader') ? 'a text' : JSON.stringify(shownEndpoint(String(value)));
 }

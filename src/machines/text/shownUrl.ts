@@ -14,5 +14,10 @@ export function shownUrl(text: string): string {
   return `${url.protocol}//${secret ? `${MASKED}@` : ''}${url.host}${url.pathname}${url.search === '' ? '' : `?${MASKED}`}`;
 }
 
+/** An endpoint, with or without a scheme: some write a user before its host. */
+export function shownEndpoint(text: string): string {
+  return shownUrl(text).replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, `$1${MASKED}@`);
+}
+
 /** Of a header that a program repeats. A word of letters of one case is none: "Basic authentication failed". */
 export const AUTHORIZATION = /\b([Bb]earer|BEARER|[Bb]asic|BASIC)( +)(?=\S*(?:\d|[a-z][A-Z]))([\w.~+/=-]{8,})/g;

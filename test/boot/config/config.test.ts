@@ -211,6 +211,13 @@ describe('decoding', () => {
     ]);
   });
 
+  it('repeats no key, user or query in an error', async () => {
+    const wrong = 'staticPodURLHeader: {Authorization: "Bearer hush"}\nclusterDNS: https://me:hush@h/x?token=hush\n';
+    const told = texts((await load([], wrong)).errors).join('\n');
+    expect(told).toMatch(/Authorization must be a list, not a text.*clusterDNS must be a list, not "https:\/\/<masked>@h/s);
+    expect(told).not.toContain('hush');
+  });
+
   it.each([
     ['apiVersion: kubelet.config.k8s.io/v1beta1\nkind: Foo\n', 'kind must be KubeletConfiguration, not "Foo"'],
     ['kind: KubeletConfiguration\n', 'apiVersion must be kubelet.config.k8s.io/v1beta1, it is missing'],

@@ -72,6 +72,8 @@ describe('the configuration', () => {
     ['registerWithTaints: [{key: a, effect: Never}]', 'registerWithTaints[0].effect: "Never" is not one of'],
     ['tracing: {samplingRatePerMillion: 2000000}', 'tracing.samplingRatePerMillion: 2000000 must be in 0..1000000'],
     ['tracing: {endpoint: "http://localhost:4317"}', 'tracing.endpoint: "http://localhost:4317": the scheme must be none, dns or unix'],
+    ['tracing: {endpoint: "://me:hu/sh@h:1"}', 'tracing.endpoint: "<masked>@h:1": the scheme must be'],
+    ['containerRuntimeEndpoint: http://me:hush@h', '"http://<masked>@h/" must be unix:///path/to.sock'],
     ['tracing: {endpoint: "unix-abstract://otel"}', 'the scheme must be none, dns or unix'],
     ['tracing: {endpoint: "a b"}', 'tracing.endpoint: "a b" is not host:port'],
     ['tracing: {endpoint: "dns:///"}', 'tracing.endpoint: "dns:///" is not host:port'],

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { CIPHER_SUITES } from '../../../machines/config/cipherSuites.ts';
 import { TAINT_EFFECTS } from '../../../machines/config/schema.ts';
 import { curveIds } from '../../../machines/edge/https/tls.ts';
+import { shownEndpoint } from '../../../machines/text/shownUrl.ts';
 import { isLabelValue, isQualifiedName } from '../../names.ts';
 import { oneOf, type Rule } from './rule.ts';
 
@@ -42,9 +43,10 @@ const tracing: Rule = ({ config, gates, bad }) => {
   if (endpoint === null) return;
   // gRPC's names of targets: those of the reference but `unix-abstract`, which the gRPC library does not have.
   const [, scheme = 'dns', rest = endpoint] = /^([^/]*):\/\/(.*)$/.exec(endpoint) ?? [];
-  if (scheme !== 'dns' && scheme !== 'unix') bad('tracing.endpoint', `${JSON.stringify(endpoint)}: the scheme must be none, dns or unix`);
+  if (scheme !== 'dns' && scheme !== 'unix')
+    bad('tracing.endpoint', `${JSON.stringify(shownEndpoint(endpoint))}: the scheme must be none, dns or unix`);
   else if (rest === '' || (scheme === 'dns' && !URL.canParse(`http://${rest.replace(/^[^/]*\//, '')}`))) {
-    bad('tracing.endpoint', `${JSON.stringify(endpoint)} is not host:port`);
+    bad('tracing.endpoint', `${JSON.stringify(shownEndpoint(endpoint))} is not host:port`);
   }
 };
 

@@ -3,6 +3,7 @@
 import { fullNameOf } from '../../../machines/runtime/imagePuller/messages.ts';
 import { nameOf } from '../../../machines/runtime/imagePuller/pullRecords.ts';
 import { formatGoDuration } from '../../../machines/text/go/goDuration.ts';
+import { shownEndpoint } from '../../../machines/text/shownUrl.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const imageGc: Rule = ({ config, gates, bad }) => {
@@ -55,12 +56,17 @@ const EMBEDDED: readonly string[] = ['embedded://process', 'embedded://oci', 'em
 const endpoints: Rule = ({ config, bad }) => {
   const endpoint = config.containerRuntimeEndpoint;
   if (!EMBEDDED.includes(endpoint) && !/^unix:\/\/\/[^/]/.test(endpoint)) {
-    bad('containerRuntimeEndpoint', `${JSON.stringify(endpoint)} must be unix:///path/to.sock or one of ${EMBEDDED.join(', ')}`);
+    bad(
+      'containerRuntimeEndpoint',
+      `${JSON.stringify(shownEndpoint(endpoint))} must be unix:///path/to.sock or one of ${EMBEDDED.join(', ')}`,
+    );
   }
   const image = config.imageServiceEndpoint;
   if (image === '' || image === endpoint) return;
-  if (EMBEDDED.includes(endpoint)) bad('imageServiceEndpoint', `${JSON.stringify(image)}: ${endpoint} serves its images itself`);
-  else if (!/^unix:\/\/\/[^/]/.test(image)) bad('imageServiceEndpoint', `${JSON.stringify(image)} must be unix:///path/to.sock`);
+  if (EMBEDDED.includes(endpoint))
+    bad('imageServiceEndpoint', `${JSON.stringify(shownEndpoint(image))}: ${endpoint} serves its images itself`);
+  else if (!/^unix:\/\/\/[^/]/.test(image))
+    bad('imageServiceEndpoint', `${JSON.stringify(shownEndpoint(image))} must be unix:///path/to.sock`);
 };
 
 export const IMAGE_RULES: readonly Rule[] = [imageGc, pulls, oneOf('imagePullCredentialsVerificationPolicy'), endpoints];

@@ -1,5 +1,6 @@
 /** The real {@link Cri} port: gRPC over the runtime's unix socket. The CRI link actor decides when to dial again. */
 import { type ChannelOptions, Client, type ClientUnaryCall, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { shownEndpoint } from '../../../machines/text/shownUrl.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/wire/criCalls.ts';
 import { CRI_METHODS } from '../../../machines/wire/criMethods.ts';
 import { type Clock, type Cri, CriError, type Logger } from '../../../ports/ports.ts';
@@ -47,7 +48,7 @@ function grpcTarget(endpoint: string): string {
       ? endpoint.slice('unix:'.length)
       : endpoint;
   if (!path.startsWith('/')) {
-    throw new Error(`container runtime endpoint "${endpoint}" is not a unix socket: expected unix:///absolute/path.sock`);
+    throw new Error(`container runtime endpoint "${shownEndpoint(endpoint)}" is not a unix socket: expected unix:///absolute/path.sock`);
   }
   return `unix://${path}`;
 }
