@@ -145,5 +145,5 @@ it('waits no longer than its deadline for a bus that says nothing', async () => 
   cleanups.push(() => deaf.close());
   const began = performance.now();
   await expect(slicesOf({ bus: socket }).version()).rejects.toThrow('systemd cannot be reached over D-Bus');
-  expect(performance.now() - began).toBeLessThan(5_000);
+  expect(performance.now() - began).toBeLessThan(20_000);
 });

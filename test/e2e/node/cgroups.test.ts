@@ -50,7 +50,7 @@ afterAll(async () => {
   });
   expect(left).toEqual([]);
   expect(await cgroups.exists(ROOT)).toBe(false);
-}, 120_000);
+});
 
 const version = async () => (await cgroups.detect('cgroupfs')).version;
 /** By what it is called in each version. */
@@ -172,4 +172,4 @@ it('a runtime that comes up after the daemon: no pod is refused for the cgroups 
   const started = pods.map((p) => Date.parse(p.status.containerStatuses?.[0]?.state.running?.startedAt ?? ''));
   expect(Math.max(...started) - Math.min(...started)).toBeLessThanOrEqual(2_000);
   expect((await daemon.events()).filter((e) => e.reason === 'FailedCreatePodContainer')).toEqual([]);
-}, 120_000);
+});

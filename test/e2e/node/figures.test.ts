@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await daemon?.dispose();
   expect(await lab?.stop()).toEqual([]);
-}, 120_000);
+});
 
 it('tells throttling, memory, and the network of a pod, on the port that needs no token', async () => {
   const busy = sh('main', 'trap "exit 0" TERM; while :; do :; done', { resources: { limits: { cpu: '50m', memory: '64Mi' } } });

@@ -192,14 +192,14 @@ describe('what nobody wants', () => {
         { timeoutMs: 60_000 },
       );
     }
-  }, 180_000);
+  });
 
   it('is stopped and collected: pods in the runtime, their sandboxes and logs', async () => {
     await daemon.wait('the orphan to leave the runtime', async () => (await containers(lab, 'orphan')).length === 0, { timeoutMs: 90_000 });
     await daemon.wait('its sandbox to go', async () => (await sandboxes(lab, 'orphan')).length === 0, { timeoutMs: 90_000 });
     await daemon.wait('its logs to go', () => !readdirSync(daemon.podLogs).some((d) => d.includes('e2e-orphan')), { timeoutMs: 90_000 });
     expect(Object.keys(await running(lab)).sort()).toEqual(['image/one', 'lives/one', 'other/one', 'other/two', 'whole/one', 'whole/two']);
-  }, 120_000);
+  });
 
   it('is removed from disk: folders of unknown pods, their logs, links to nothing; what is not ours stays', async () => {
     await daemon.wait('the stray folder to go', () => !existsSync(join(daemon.rootDir, 'pods', STRAY)), { timeoutMs: 90_000 });
@@ -209,7 +209,7 @@ describe('what nobody wants', () => {
     });
     expect(readdirSync(daemon.containerLogs)).toContain('notes.txt');
     expect(existsSync(join(daemon.podLogs, 'default_whole-e2e_e2e-adopt-whole'))).toBe(true);
-  }, 120_000);
+  });
 
   it('includes old sandboxes and all but the newest dead container of a pod that lives on', async () => {
     const newest = (await containers(lab, 'lives')).find((c) => c.running)?.restartCount ?? Number.NaN;
@@ -229,5 +229,5 @@ describe('what nobody wants', () => {
     const held = (await containers(lab, 'lives')).map((c) => `lives-e2e_default_one-${c.id}.log`);
     expect(links).toContain(held[0]);
     expect(held).toEqual(expect.arrayContaining(links));
-  }, 180_000);
+  });
 });

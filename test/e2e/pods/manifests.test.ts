@@ -136,11 +136,11 @@ describe.concurrent('a manifest that goes', () => {
     expect(kind.exitCode).toBe(0);
     expect(logs.listens.text()).toMatch(/TERM received[\s\S]*finished/);
     expect(ms(kind.finishedAt) - askedAt).toBeGreaterThanOrEqual(900);
-    expect(ms(kind.finishedAt) - askedAt).toBeLessThan(15_000);
+    expect(ms(kind.finishedAt) - askedAt).toBeLessThan(20_000);
     expect(killed.exitCode).toBe(137);
     expect(logs.deaf.text()).toContain('TERM ignored');
     expect(ms(killed.finishedAt) - askedAt).toBeGreaterThanOrEqual(2_900);
-    expect(ms(killed.finishedAt) - askedAt).toBeLessThan(12_000);
+    expect(ms(killed.finishedAt) - askedAt).toBeLessThan(25_000);
     for (const name of ['listens', 'deaf'] as const) {
       logs[name].close();
       await daemon.wait(`${name} to leave no trace`, noTrace(name));

@@ -203,7 +203,7 @@ describe.concurrent('a container that keeps crashing', () => {
     );
     expect(await onlyContainer('crasher', 'neighbour')).toBe(neighbour);
     daemon.remove('crasher.yaml');
-  }, 90_000);
+  });
 });
 
 describe.concurrent('init containers', () => {
@@ -245,7 +245,7 @@ describe.concurrent('init containers', () => {
     expect(ms(third.startedAt) - ms(second.finishedAt)).toBeGreaterThanOrEqual(BACK_OFF_MS);
     const done = await daemon.phase('badinit', 'Running');
     expect(done.status.initContainerStatuses?.[0]).toMatchObject({ restartCount: 2, state: { terminated: { exitCode: 0 } } });
-  }, 60_000);
+  });
 
   it('that are sidecars stay beside the rest, start again alone, and do not hold back the end of the pod', async () => {
     const helper = { ...steady('helper'), restartPolicy: 'Always' as const };
@@ -265,12 +265,10 @@ describe.concurrent('init containers', () => {
     await exec(lab, main, 'touch /dev/shm/end');
     const ended = await daemon.phase('sidecar', 'Succeeded');
     expect(ended.status.containerStatuses?.[0]).toMatchObject({ restartCount: 0, state: { terminated: { exitCode: 0 } } });
-    await until('the sidecar to be stopped', async () => (await containers(lab, 'sidecar')).every((c) => !c.running), {
-      timeoutMs: 15_000,
-    });
+    await until('the sidecar to be stopped', async () => (await containers(lab, 'sidecar')).every((c) => !c.running));
     const [last, endedMain] = [await statusOf(lab, again.id), await statusOf(lab, main)];
     expect(ms(last.finishedAt)).toBeGreaterThan(ms(endedMain.finishedAt));
-  }, 60_000);
+  });
 });
 
 // After the others: the figure is about one exit, not about a node that starts ten pods. The runtime's own time for
@@ -308,4 +306,4 @@ it('keeps one dead instance of a container, with its log, and no other', async (
   const kept = (await containers(lab, 'badinit')).filter((c) => c.container === 'setup');
   expect(kept.map((c) => c.restartCount)).toEqual([2]);
   expect(readdirSync(dir)).toEqual(['2.log']);
-}, 90_000);
+});

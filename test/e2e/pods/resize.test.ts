@@ -66,11 +66,11 @@ beforeAll(async () => {
   });
   containerId = made.containerId;
   await call(cri, 'StartContainer', { containerId });
-}, 120_000);
+});
 afterAll(async () => {
   cri?.close();
   expect(await lab?.stop()).toEqual([]);
-}, 120_000);
+});
 
 /** The first of these files that the container sees of its own cgroup. */
 async function cgroup(...files: string[]): Promise<string> {

@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await daemon?.dispose();
   expect(await lab?.stop()).toEqual([]);
-}, 120_000);
+});
 
 async function told() {
   const pages: Record<string, { status: number; type: string; text: string }> = {};

@@ -86,7 +86,7 @@ describe('the CRI port on a real containerd', () => {
     }
     took.sort((a, b) => a - b);
     console.log(`RunPodSandbox: ${took.map((ms) => ms.toFixed(0)).join(', ')} ms`);
-    expect(took[2]).toBeLessThan(5_000);
+    expect(took[2]).toBeLessThan(15_000);
   });
 
   it('tells a missing image by an answer without one, not by an error', async () => {
@@ -120,7 +120,7 @@ describe('the CRI port on a real containerd', () => {
     });
     const lateMs = arrivedAtMs - Number(BigInt(status.finishedAt) / 1000n) / 1000;
     console.log(`exit hint ${lateMs.toFixed(1)} ms after finishedAt`);
-    expect(lateMs).toBeLessThan(2_000);
+    expect(lateMs).toBeLessThan(10_000);
     await call(cri, 'StopPodSandbox', { podSandboxId: sandboxId });
     await call(cri, 'RemovePodSandbox', { podSandboxId: sandboxId });
     await until('the removal hints', () => seen.some((s) => s.hint.id === sandboxId && s.hint.kind === 'deleted'));

@@ -159,7 +159,7 @@ describe('the daemon killed when all is quiet', () => {
       ).toEqual([]);
     }
     expect((await containers(lab)).filter((c) => c.pod.startsWith('steady-')).length).toBe(PODS);
-  }, 120_000);
+  });
 
   it('an orderly end leaves every container running too', async () => {
     const before = of('steady', await running(lab));
@@ -167,7 +167,7 @@ describe('the daemon killed when all is quiet', () => {
     expect(of('steady', await running(lab))).toEqual(before);
     await daemon.start();
     expect(await allReady('steady')).toEqual(before);
-  }, 60_000);
+  });
 
   it('acts on what happened while it was away: an exit, a new manifest, a manifest that went', async () => {
     const before = await allReady('steady');
@@ -183,7 +183,7 @@ describe('the daemon killed when all is quiet', () => {
     await daemon.wait('the removed one to be stopped', async () => (await containers(lab, gone)).length === 0);
     const { [`${dead}/main`]: _dead, [`${gone}/main`]: _gone, ...others } = before;
     expect(await running(lab)).toMatchObject(others);
-  }, 60_000);
+  });
 
   it('in the middle of ending all pods comes back and ends them all', async () => {
     const ending = names('steady');
@@ -200,5 +200,5 @@ describe('the daemon killed when all is quiet', () => {
     });
     expect(Object.keys(await running(lab))).toEqual(['late/main']);
     await daemon.wait('their folders to be removed', () => readdirSync(join(daemon.rootDir, 'pods')).length === 1, { timeoutMs: 90_000 });
-  }, 180_000);
+  });
 });

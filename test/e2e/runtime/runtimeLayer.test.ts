@@ -102,7 +102,7 @@ describe('the runtime actors on a real containerd', () => {
       took.push(seen.atMs - finishedMs);
     }
     console.log(`exit -> pods.dirty: ${took.join(', ')} ms`);
-    expect(Math.max(...took)).toBeLessThan(2_000);
+    expect(Math.max(...took)).toBeLessThan(10_000);
   });
 
   it('come to trust the stream and then list rarely, without missing an exit', async () => {

@@ -8,8 +8,8 @@ import { hostPid, running } from '../runtime.ts';
 let lab: Containerd;
 let daemon: Daemon;
 const AWAY_MS = 10_000;
-/** How soon after the runtime's return a waiting pod must run: several times what it takes on a busy machine. */
-const BACK_MS = 5_000;
+/** How soon after the runtime's return a waiting pod must run. A listing that is due without its hints comes after a minute. */
+const BACK_MS = 30_000;
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 beforeAll(async () => {
@@ -72,7 +72,7 @@ it('keeps every container over ten seconds without containerd, and then does wha
   await daemon.wait('why to be content', async () => !(await daemon.whyText('a-e2e')).includes('the link is'));
   const notes = await daemon.events();
   expect(notes.filter((e) => e.reason === 'Killing')).toEqual([]);
-}, 90_000);
+});
 
 it('keeps every container over a containerd that hangs, and goes on when it answers again', async () => {
   const before = await running(lab);
@@ -94,7 +94,7 @@ it('keeps every container over a containerd that hangs, and goes on when it answ
   console.log(`runtime thawed -> pod running ${(performance.now() - backAt).toFixed(0)} ms`);
   expect(await running(lab)).toMatchObject(before);
   expect(daemon.pid).toBe(pid);
-}, 60_000);
+});
 
 it('waits for a containerd that is not there at its start, and begins when it comes', async () => {
   const before = await running(lab);
@@ -113,4 +113,4 @@ it('waits for a containerd that is not there at its start, and begins when it co
   await daemon.phase('first', 'Running', BACK_MS);
   await daemon.healthy();
   expect(await running(lab)).toMatchObject(before);
-}, 60_000);
+});

@@ -42,7 +42,7 @@ const HOSTILE = [
 let browser: PageBrowser;
 beforeAll(async () => {
   browser = await PageBrowser.launch();
-}, 60_000);
+});
 afterAll(() => browser?.[Symbol.asyncDispose]());
 
 const podRow = (i: number, o: Partial<PodRow> = {}): PodRow => ({

@@ -38,11 +38,11 @@ beforeAll(async () => {
   await node.apply(pod('shop', 'startDelay=300ms,run=forever'));
   ({ url, token } = await pageOf(node));
   browser = await PageBrowser.launch();
-}, 180_000);
+});
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]();
   await node?.dispose();
-}, 120_000);
+});
 
 const open = ({ of, ...o }: Parameters<PageBrowser['open']>[1] & { of?: string } = {}) => browser.open(of ?? url, o);
 

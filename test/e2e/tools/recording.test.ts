@@ -66,11 +66,11 @@ beforeAll(async () => {
   await soon('its start is recorded', async () => (await ctl('timeline', 'slow')).out.includes('StartContainer'));
   lastTree = (await admin.json('/statez')) as ActorView;
   await node.kill('SIGKILL');
-}, 180_000);
+});
 afterAll(async () => {
   await node?.dispose();
   rmSync(dir, { recursive: true, force: true });
-}, 120_000);
+});
 
 describe('the recording of a daemon that was killed', () => {
   it('is private to its user', () => {

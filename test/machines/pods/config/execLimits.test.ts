@@ -70,9 +70,9 @@ describe('what a container is started with', () => {
 
 it('expansion takes time with the length of the text, also where nothing is closed', () => {
   const took = (text: string) => {
-    const before = performance.now();
+    const before = process.cpuUsage();
     expand(text, () => undefined);
-    return performance.now() - before;
+    return process.cpuUsage(before).user / 1_000;
   };
   took('$('.repeat(30_000));
   expect(took('$('.repeat(60_000))).toBeLessThan(200);
