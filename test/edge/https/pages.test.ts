@@ -84,35 +84,6 @@ describe('lists', () => {
     expect((await s.ask('/pods', { client: ann })).status).toBe(503);
     expect((await s.ask('/runningpods', { client: ann })).status).toBe(500);
   });
-  it('and pages know their methods and what is below them', async () => {
-    const s = await start();
-    for (const path of ['/pods', '/configz', '/statez', '/containerLogs/default/web/main', '/logs/', '/metrics']) {
-      expect([path, (await s.ask(path, { method: 'DELETE' })).status]).toEqual([path, 405]);
-    }
-    for (const path of ['/pods/x', '/configz/x', '/stats', '/stats/container', '/metrics/none', '/healthz/none', '/exec', '/run/a']) {
-      const method = path.startsWith('/run') ? 'POST' : 'GET';
-      expect([path, (await s.ask(path, { method })).status]).toEqual([path, 404]);
-    }
-  });
-  it('are the debugging group’s no more when that is switched off, nor the host’s logs', async () => {
-    const off = await start({ debugging: false });
-    for (const path of [
-      '/run/a/b/c',
-      '/exec/a/b/c',
-      '/attach/a/b/c',
-      '/portForward/a/b',
-      '/containerLogs/default/web/main',
-      '/runningpods/',
-      '/logs/',
-    ]) {
-      const answer = await off.ask(path);
-      expect([path, answer.status, answer.body]).toEqual([path, 405, 'Debug endpoints are disabled.\n']);
-    }
-    for (const path of ['/configz', '/statez']) expect((await off.ask(path)).status).toBe(404);
-    expect((await off.ask('/pods')).status).toBe(200);
-    const noLogs = await start({ systemLogs: false });
-    expect(await noLogs.ask('/logs/')).toMatchObject({ status: 405, body: 'logs endpoint is disabled.\n' });
-  });
 });
 
 describe('statistics', () => {
