@@ -49,7 +49,7 @@ export class Adopters {
       type === undefined ? undefined : this.#groups.find((g) => g.name === type || INSTANCE_TYPES.some((key) => g.labels[key] === type));
     const found = ofType ?? this.#groups.find(({ name }) => name === rule.group);
     if (found !== undefined) return found;
-    const facts = nodeFactsOf({ ...node });
+    const facts = nodeFactsOf({ ...node }, { keepNames: true });
     const shape = typeof facts === 'string' ? undefined : facts.shape;
     return {
       ...DEFAULT_GROUP,

@@ -58,8 +58,8 @@ const STATE_TAINT =
   /^(?:node\.kubernetes\.io\/(?:not-ready|unreachable|unschedulable|memory-pressure|disk-pressure|pid-pressure|network-unavailable)|node\.cloudprovider\.kubernetes\.io\/uninitialized)$/;
 const EFFECTS: readonly string[] = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'] satisfies ConfigTaint['effect'][];
 
-/** A text: why the object is no node that a fleet can have. */
-export function nodeFactsOf(object: Fields): NodeFacts | string {
+/** A text: why the object is no node that a fleet can have. Without `keepNames` no taint names the machine. */
+export function nodeFactsOf(object: Fields, { keepNames }: { keepNames: boolean }): NodeFacts | string {
   const metadata = recordOf(object.metadata);
   const spec = recordOf(object.spec);
   const status = recordOf(object.status);
@@ -73,15 +73,21 @@ export function nodeFactsOf(object: Fields): NodeFacts | string {
   const providerID = typeof spec.providerID === 'string' && PROVIDER.test(spec.providerID) ? spec.providerID : '';
   if (providerID === '' && spec.providerID !== undefined && spec.providerID !== '') leftOut.push('its providerID');
   const labels = labelsOf(recordOf(metadata.labels), machine, leftOut);
-  const own = ownLabels(labels, identities({ name, providerID, status, info }));
+  const isOwn = namesOne(identities({ name, providerID, status, info }));
+  const own = Object.fromEntries(Object.entries(labels).filter(([key, value]) => key === HOSTNAME || isOwn(value) || isOwn(key)));
   const shared = Object.fromEntries(Object.entries(labels).filter(([key]) => !(key in own)));
   // The node says it itself.
   if (own[HOSTNAME] === name) delete own[HOSTNAME];
   const { kubeletVersion } = info;
   const version = typeof kubeletVersion === 'string' && VERSION_OF.test(kubeletVersion) ? kubeletVersion : '';
   if (version === '') leftOut.push('its version');
+  const taints = taintsOf(spec.taints, leftOut);
   const shape = {
-    ...{ labels: sorted(shared), taints: taintsOf(spec.taints, leftOut), unschedulable: spec.unschedulable === true },
+    ...{
+      labels: sorted(shared),
+      taints: keepNames ? taints : taints.map((taint) => (isOwn(taint.value) ? { ...taint, value: '' } : taint)),
+      unschedulable: spec.unschedulable === true,
+    },
     ...{ ...amounts, machine, version, handlers: handlersOf(status.runtimeHandlers) },
     provider: PROVIDER.exec(providerID)?.[1] ?? '',
   };
@@ -179,9 +185,8 @@ function identities({ name, providerID, status, info }: Named): string[] {
   return all.filter((of): of is string => typeof of === 'string' && of.length >= IDENTITY_MIN);
 }
 
-function ownLabels(labels: Record<string, string>, named: readonly string[]): Record<string, string> {
-  const isOwn = (text: string): boolean => named.some((one) => text === one || (HAS_DIGIT.test(one) && isWordIn(text, one)));
-  return Object.fromEntries(Object.entries(labels).filter(([key, value]) => key === HOSTNAME || isOwn(value) || isOwn(key)));
+function namesOne(identities: readonly string[]): (text: string) => boolean {
+  return (text) => identities.some((one) => text === one || (HAS_DIGIT.test(one) && isWordIn(text, one)));
 }
 
 /** `a-1` is a word in `x.a-1`, and none in `a-10`. */

@@ -64,7 +64,7 @@ export class Twin {
   }
 
   #addNode(object: Record<string, unknown>, from: string): void {
-    const facts = nodeFactsOf(object);
+    const facts = nodeFactsOf(object, this.#o);
     if (typeof facts === 'string') {
       this.#told(facts, { kind: 'Node', object, from });
       return;

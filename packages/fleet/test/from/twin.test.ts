@@ -97,7 +97,8 @@ describe('a fleet file from a cluster', { timeout: 60_000 }, () => {
 
   it('says of dumps what containers of an image do, whatever else is in them, and in whichever form', async () => {
     const node = (name: string, o: object = {}) => ({
-      ...{ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { pool: 'a' } }, spec: {} },
+      ...{ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { pool: 'a' } } },
+      spec: { taints: [{ key: 'only', value: name, effect: 'NoSchedule' }] },
       status: {
         ...{ capacity: { cpu: '2', memory: '4Gi', pods: '20' }, allocatable: { cpu: '1900m', memory: '3Gi', pods: '20' } },
         ...{ nodeInfo: { kubeletVersion: 'v1.36.2' }, images: [{ names: [WEB], sizeBytes: 7_000 }] },
@@ -128,9 +129,10 @@ describe('a fleet file from a cluster', { timeout: 60_000 }, () => {
     texts.push((await from({ dumps: [join(dir, 'dump')] })).text);
     const [text = ''] = texts;
     for (const other of texts) expect(other).toBe(text);
-    expect(SECRETS.filter((one) => text.includes(one))).toEqual([]);
+    expect([...SECRETS, 'a1b2'].filter((one) => text.includes(one))).toEqual([]);
     const read = decodeFleet(text);
     expect(read).toMatchObject({ ok: true, value: { name: 'twin', groups: [{ name: 'node', count: 2, labels: { pool: 'a' }, cpus: 2 }] } });
+    expect(read).toMatchObject({ value: { groups: [{ taints: [{ key: 'only', value: '', effect: 'NoSchedule' }] }] } });
     if (!read.ok) return;
     expect(read.value.images).toEqual([{ name: expect.arrayContaining(['web', 'web:*', '**/web@*']), sizeBytes: 7_000 }]);
     expect(read.value.pods.map(({ images, requirements: _r, about: _a, ...rule }) => ({ image: images?.[0], ...rule }))).toEqual([
