@@ -16,6 +16,7 @@ import { scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { adopt, removeNodes } from './boot/adopt.ts';
 import { claimed, clusterOf } from './boot/alone.ts';
+import { limited } from './boot/api/limited.ts';
 import { type FleetSurroundings, surroundingsOf } from './boot/surroundings.ts';
 import { quietLog } from './boot/world.ts';
 import { decodeFleet, type FleetSpec, plainFleet, STORAGE_NEEDS, wrongPlain } from './file.ts';
@@ -190,7 +191,7 @@ class Running implements RunningFleet {
     this.kubeconfig = o.around.kubeconfig;
     const { admin, clock } = o.around.world;
     this.#fromMs = clock.monoMs();
-    this.#cluster = new Cluster(admin, { clock, signal: this.#over.signal, welcome: () => this.#welcome() });
+    this.#cluster = new Cluster(admin, { limited, clock, signal: this.#over.signal, welcome: () => this.#welcome() });
   }
 
   async start(): Promise<void> {

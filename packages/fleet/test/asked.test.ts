@@ -1,10 +1,15 @@
 /** Expectations about objects, events, requests of clients, and what is left behind. */
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
+import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
+import { simRng } from '@actorlet/world/src/rng.ts';
 import { describe, expect, it } from 'vitest';
+import { limited } from '../src/boot/api/limited.ts';
 import { asksProxy, decodeFleet, withFaults } from '../src/file.ts';
 import { startFleet } from '../src/index.ts';
 import { ApiCalls } from '../src/proxy/calls.ts';
 import { apiRequest } from '../src/proxy/request.ts';
+import { Cluster } from '../src/run/cluster.ts';
 import { leftBehind } from '../src/run/leftBehind.ts';
 import { where } from '../src/run/where.ts';
 
@@ -57,6 +62,15 @@ it('a pattern of matches takes no longer than the text is long', () => {
   expect(fits({ texts: ['aaa'], pattern: 'x'.repeat(2_000) })).toBe(true);
   // JavaScript's own expressions would not end.
   expect(performance.now() - fromMs).toBeLessThan(20_000);
+});
+
+it('a condition that would take for ever is ended, and that is said', () => {
+  const objects = [{ metadata: { name: 'a' }, list: Array.from({ length: 1_000 }, (_, i) => i) }];
+  const holds = where('object.list.all(a, object.list.all(b, object.list.all(c, a + b + c >= 0)))');
+  const clock = createClock();
+  const kube = simKube({ clock, rng: simRng('asked'), latencyMs: () => 0 }).connect({ power: { on: true }, clock, node: '' });
+  const cluster = new Cluster(kube, { limited: (act) => limited(act, 50), clock, signal: AbortSignal.timeout(60_000) });
+  expect(() => cluster.fitting(objects, holds)).toThrow('the condition on 1 objects takes too long: it was ended after 0.05 s');
 });
 
 it('an expectation after the faults is looked at from the end of the last one on', () => {

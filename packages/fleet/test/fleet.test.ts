@@ -11,6 +11,7 @@ import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { describe, expect, it } from 'vitest';
+import { limited } from '../src/boot/api/limited.ts';
 import { withDiscovery } from '../src/boot/embedded/discovery.ts';
 import { resourceOf } from '../src/calls.ts';
 import { type FleetSpec, plainFleet } from '../src/file.ts';
@@ -50,7 +51,11 @@ const optionsOf = (
   signal = AbortSignal.timeout(60_000),
 ): RunOptions => ({
   ...{ fleet, spec: of, scenarios: new Map(), manifests: new Map(), clock: given.clock, signal },
-  cluster: new Cluster(withDiscovery(kube.connect({ power: { on: true }, clock: given.clock, node: '' })), { clock: given.clock, signal }),
+  cluster: new Cluster(withDiscovery(kube.connect({ power: { on: true }, clock: given.clock, node: '' })), {
+    limited,
+    clock: given.clock,
+    signal,
+  }),
   onLook: () => {},
   onStep: () => {},
   onTrouble: (why) => expect.fail(why),

@@ -17,6 +17,7 @@ import { counted } from '../run/counted.ts';
 import { type FleetReport, FleetRun, type RunShown } from '../run.ts';
 import { adopt, removeNodes } from './adopt.ts';
 import { claimed, clusterOf } from './alone.ts';
+import { limited } from './api/limited.ts';
 import { type Args, parsed, UsageError } from './args.ts';
 import { parsedFrom, runFrom } from './from/command.ts';
 import { type Inputs, inputsOf } from './inputs.ts';
@@ -144,7 +145,7 @@ async function runOnce(args: Args, { spec: read, scenarios, manifests }: Inputs)
     const tell = progress();
     run = new FleetRun({
       ...{ fleet, spec, scenarios, manifests, clock: world.clock, signal: interrupted.signal, proxy: around.proxy, data: around.data },
-      cluster: new Cluster(world.admin, { clock: world.clock, signal: interrupted.signal, welcome: around.podsWelcome }),
+      cluster: new Cluster(world.admin, { limited, clock: world.clock, signal: interrupted.signal, welcome: around.podsWelcome }),
       onLook: (overview, atMs) => {
         tell(overview, atMs);
         readiness.look(overview);

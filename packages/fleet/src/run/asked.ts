@@ -21,7 +21,8 @@ export async function asked(cluster: Cluster, measure: AskedMeasure, which: (lef
   switch (measure.what) {
     case 'objects': {
       const objects = await cluster.list(measure.of);
-      return countOf(objects.filter(conditionOf(measure)), measure);
+      const holds = conditionOf(measure);
+      return countOf(holds === null ? objects : cluster.fitting(objects, holds), measure);
     }
     case 'events':
       return countEvents(await cluster.list(eventsOf(measure.of)), measure.of);
@@ -33,8 +34,9 @@ export async function asked(cluster: Cluster, measure: AskedMeasure, which: (lef
   }
 }
 
-function conditionOf(measure: Extract<AskedMeasure, { what: 'objects' }>): Where {
-  if (measure.where === undefined) return () => true;
+/** Null: there is none. */
+function conditionOf(measure: Extract<AskedMeasure, { what: 'objects' }>): Where | null {
+  if (measure.where === undefined) return null;
   let condition = CONDITIONS.get(measure);
   if (condition === undefined) {
     condition = where(measure.where);

@@ -3,6 +3,7 @@
 import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
 import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { ObjectsSpec } from '../spec/expect.ts';
@@ -30,6 +31,8 @@ export interface ClusterOptions {
   clock: Clock;
   /** Aborted: requests that are under way end. */
   signal: AbortSignal;
+  /** Runs a condition of the fleet file. @throws Error where it takes too long. */
+  limited<T>(act: () => T): T;
   /** Resolves when objects of all kinds can be created. Absent: they can. */
   welcome?(): Promise<void>;
 }
@@ -99,6 +102,15 @@ export class Cluster {
   async remove(object: KubeObject): Promise<void> {
     const path = await this.#pathOf(object);
     await this.#ask({ verb: 'DELETE', path: `${path}/${object.metadata.name}`, query: { propagationPolicy: 'Background' } });
+  }
+
+  /** Those for which the condition holds. @throws Error where it takes too long. */
+  fitting(objects: readonly KubeObject[], holds: (object: KubeObject) => boolean): KubeObject[] {
+    try {
+      return this.#o.limited(() => objects.filter(holds));
+    } catch (error) {
+      throw new Error(`the condition on ${objects.length} objects takes too long: ${messageOf(error)}`, { cause: error });
+    }
   }
 
   /** All objects that can be listed, of all kinds but events. */

@@ -5,6 +5,7 @@ import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { expect } from 'vitest';
+import { limited } from '../../src/boot/api/limited.ts';
 import { decodeFleet } from '../../src/file.ts';
 import { Fleet } from '../../src/fleet.ts';
 import { Cluster } from '../../src/run/cluster.ts';
@@ -40,7 +41,7 @@ export function runnable(file: string, { clock, kube } = apiServer()) {
   const seen: KubeObject[] = [];
   const run = new FleetRun({
     ...{ fleet, spec: read.value, scenarios: new Map(), manifests: new Map(), clock, signal },
-    cluster: new Cluster(connect(''), { clock, signal }),
+    cluster: new Cluster(connect(''), { limited, clock, signal }),
     onLook: () => void seen.push(...structuredClone(nodes())),
     onStep: () => {},
     onTrouble: (why) => expect.fail(why),

@@ -6,6 +6,7 @@ import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { RESOURCES } from '@actorlet/world/src/kube/kubeRoutes.ts';
 import { describe, expect, it } from 'vitest';
+import { limited } from '../../src/boot/api/limited.ts';
 import { startEmbeddedApi } from '../../src/boot/embedded/server.ts';
 import { embeddedWorld, quietLog } from '../../src/boot/world.ts';
 import { plainFleet } from '../../src/file.ts';
@@ -395,7 +396,7 @@ describe('malformed objects', () => {
     const clock = createClock();
     const api = await startEmbeddedApi(clock, 1);
     const signal = new AbortController().signal;
-    const cluster = new Cluster(api.admin, { clock, signal });
+    const cluster = new Cluster(api.admin, { limited, clock, signal });
     await expect(cluster.apply(pod({ containerz: [] }) as unknown as KubeObject)).rejects.toThrow(
       'Invalid: Pod "p" is invalid: spec.containers: at least one container is required',
     );

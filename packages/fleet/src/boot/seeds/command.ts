@@ -6,6 +6,7 @@ import type { FleetSpec } from '../../file.ts';
 import { Fleet } from '../../fleet.ts';
 import { Cluster } from '../../run/cluster.ts';
 import { type FleetReport, FleetRun } from '../../run.ts';
+import { limited } from '../api/limited.ts';
 import type { Args } from '../args.ts';
 import type { Inputs } from '../inputs.ts';
 import { surroundingsOf } from '../surroundings.ts';
@@ -57,7 +58,7 @@ async function oneRun(spec: FleetSpec, o: SeedsCommand & { dir: string; logFile:
     await controller?.asks(proxy, signal);
     const run = new FleetRun({
       ...{ fleet, spec, proxy, data: around.data, scenarios: inputs.scenarios, manifests: inputs.manifests, clock: world.clock, signal },
-      cluster: new Cluster(world.admin, { clock: world.clock, signal, welcome: around.podsWelcome }),
+      cluster: new Cluster(world.admin, { limited, clock: world.clock, signal, welcome: around.podsWelcome }),
       ...{ onLook: () => {}, onTrouble: () => {} },
       onStep: ({ what, troubles: [trouble] }) => {
         if (trouble !== undefined) say(`step ${what} failed: ${trouble.node}: ${trouble.why}\n`);
