@@ -4,7 +4,7 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
-import type { Logger } from '@actorlet/kubelet/ports/ports.ts';
+import type { Clock, Logger } from '@actorlet/kubelet/ports/ports.ts';
 import type { ProgramName } from '../plane/messages.ts';
 import type { ApiHit } from '../proxy/trouble.ts';
 import type { PlaneData } from '../run.ts';
@@ -26,6 +26,8 @@ export interface SurroundingsOptions extends Omit<WorldOptions, 'log' | 'port'> 
   proxied?: boolean;
   /** Of it; default: a free one. */
   proxyPort?: number;
+  /** By which its faults begin and end. Default: that of the fleet. */
+  faultClock?: Clock;
   /** A fault hit a request. */
   onHit?: (hit: ApiHit) => void;
   say(text: string): void;
@@ -79,7 +81,15 @@ async function withProxy(around: Unproxied, o: SurroundingsOptions): Promise<Fle
   const { startProxy } = await import('./proxy/proxy.ts');
   const { world } = around;
   const proxy = await startProxy({
-    ...{ kubeconfig: await around.direct(), admin: world.admin, clock: world.clock, log: o.log, seed: o.seed, port: o.proxyPort ?? 0 },
+    ...{
+      kubeconfig: await around.direct(),
+      admin: world.admin,
+      clock: world.clock,
+      log: o.log,
+      seed: o.seed,
+      port: o.proxyPort ?? 0,
+      faultClock: o.faultClock,
+    },
     ...(o.onHit === undefined ? {} : { onHit: o.onHit }),
     onFault: ({ name, kind, hits }) => o.say(`fault ${name} ${kind === 'begins' ? 'takes effect' : `ends: it hit ${hits} requests`}\n`),
   });

@@ -1,6 +1,9 @@
 /** Many seeds of one file: the first that breaks, and the fewest faults that break it. */
+import { simRng } from '@actorlet/world/src/rng.ts';
+import { simTime } from '@actorlet/world/src/time.ts';
 import { describe, expect, it } from 'vitest';
 import { parsed } from '../../src/boot/args.ts';
+import { fairClock } from '../../src/boot/seeds/fairClock.ts';
 import { runSeeds } from '../../src/boot/seeds/seeds.ts';
 import { decodeFleet, type FleetSpec } from '../../src/file.ts';
 import { faultLine } from '../../src/proxy/faultLine.ts';
@@ -58,7 +61,9 @@ describe('--seeds', () => {
   });
 
   it('says that a seed breaks without any fault, that all are green, and stops when it is interrupted', async () => {
-    expect((await broken([]).report).broken).toMatchObject({ seed: 1, faults: [], runs: 1 });
+    const always = broken([]);
+    expect((await always.report).broken).toMatchObject({ seed: 1, faults: [], runs: 1 });
+    expect(always.said.join('')).toContain('the faults are not to blame');
     const green = await broken(['none']).report;
     expect({ count: green.seeds.length, broken: green.broken }).toEqual({ count: 50, broken: null });
     expect(await broken(['none'], { interruptAfter: 3 }).report).toMatchObject({ broken: null, interrupted: true });
@@ -77,6 +82,26 @@ describe('--seeds', () => {
     ] as const)
       await expect(parsed(argv)).rejects.toThrow(why);
   });
+});
+
+it('the clock of a run does not count the time for which its processes waited for a processor', async () => {
+  const time = simTime(simRng('fair'));
+  let waited = 0;
+  const clock = fairClock(time.clockFor({ on: true }), () => waited);
+  const fired: number[] = [];
+  clock.setTimeout(() => fired.push(time.monoMs), 2_000);
+  clock.clearTimeout(clock.setTimeout(() => fired.push(-1), 500));
+  const fromMs = time.monoMs;
+  // They wait three quarters of the first two seconds, and then not at all.
+  for (let ms = 100; ms <= 2_000; ms += 100) {
+    while (await time.step(fromMs + ms));
+    waited += 75;
+  }
+  expect(clock.monoMs()).toBeCloseTo(575, -2);
+  while (await time.step(fromMs + 10_000));
+  expect(fired).toHaveLength(1);
+  expect((fired[0] ?? 0) - fromMs).toBeGreaterThan(3_400);
+  expect((fired[0] ?? 0) - fromMs).toBeLessThan(3_700);
 });
 
 it('a fault is written as a step with what is not its default', () => {

@@ -5,6 +5,7 @@ import { createClock, createYield } from '@actorlet/kubelet/boot/dependencies/cl
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { ReplyTo } from '@actorlet/kubelet/machines/supervision/address.ts';
 import type { Registry } from '@actorlet/kubelet/machines/supervision/observed.ts';
+import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { type EndSignal, type ProgramAnswer, type ProgramEvent, programsAddr } from '../../plane/messages.ts';
 import { type Program, type ProgramsTree, programsTree } from '../../plane/programs.ts';
 import { quietLog } from '../world.ts';
@@ -18,11 +19,14 @@ export class ProgramTree<P extends Program = LocalProgram> {
   readonly #id: string;
   #started: Promise<void> | undefined;
 
-  constructor(programs: readonly P[], { id = 'plane', more = [] }: Partial<Pick<ProgramsTree, 'id' | 'more'>> = {}) {
+  constructor(
+    programs: readonly P[],
+    { id = 'plane', more = [], clock = createClock() }: Partial<Pick<ProgramsTree, 'id' | 'more'>> & { clock?: Clock } = {},
+  ) {
     this.#id = id;
     this.#programs = new Map(programs.map((p) => [p.name, p]));
     // What programs do is said in other words.
-    const ports = { clock: createClock(), log: quietLog, yield: createYield(), rng: { next: Math.random } };
+    const ports = { clock, log: quietLog, yield: createYield(), rng: { next: Math.random } };
     this.#tree = programsTree({ id, programs, more }, ports);
   }
 

@@ -35,6 +35,8 @@ export interface StartProxyOptions {
   /** Asked for its version. */
   admin: KubeApi;
   clock: Clock;
+  /** By which faults begin and end. Default: the other one. */
+  faultClock?: Clock | undefined;
   log: Logger;
   seed: number;
   /** 0: a free one. */
@@ -58,22 +60,22 @@ export interface ClientProxy {
 
 /** @throws Error that names the kubeconfig or the port, and what is wrong. */
 export async function startProxy(o: StartProxyOptions): Promise<ClientProxy> {
-  const { clock, log } = o;
+  const { clock, log, faultClock = clock } = o;
   const { text, path } = o.kubeconfig;
   const config = parseKubeConfig(text, path);
   if (config.proxy !== null) throw new Error(`kubeconfig ${path}: proxy-url: a fault proxy does not go through another proxy`);
   const upstream = new Upstream(config, createCredentials(config, { clock, log, env: process.env }));
   const tls = await selfSignedCertificate(LOOPBACK, clock.wallMs());
-  const trouble = new ApiTrouble({ nowMs: () => clock.monoMs(), onHit: (hit) => o.onHit?.(hit) });
+  const trouble = new ApiTrouble({ nowMs: () => faultClock.monoMs(), onHit: (hit) => o.onHit?.(hit) });
   const calls = new ApiCalls(() => clock.monoMs());
-  const server = new ApiProxy({ upstream, trouble, calls, tls, port: o.port, clock });
+  const server = new ApiProxy({ upstream, trouble, calls, tls, port: o.port, clock: faultClock });
   const faults = faultsSpec({
     trouble,
     rng: simRng(`api-faults-${o.seed}`),
     version: (signal) => versionOf(o.admin, signal),
     onChange: (change) => o.onFault({ ...change, hits: trouble.hitsOf(change.name) }),
   });
-  const tree = new ProgramTree([server], { id: 'proxy', more: [faults] });
+  const tree = new ProgramTree([server], { id: 'proxy', more: [faults], clock: faultClock });
   const close = async (): Promise<void> => {
     await tree.off(server.name, 'SIGTERM');
     await tree.stop();

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import type { FleetSpec } from '../../file.ts';
 import { Fleet } from '../../fleet.ts';
 import { Cluster } from '../../run/cluster.ts';
@@ -12,6 +13,7 @@ import type { Inputs } from '../inputs.ts';
 import { surroundingsOf } from '../surroundings.ts';
 import { quietLog } from '../world.ts';
 import { type Controller, startController } from './controller.ts';
+import { fairClock } from './fairClock.ts';
 import { runSeeds, type SeedsReport } from './seeds.ts';
 
 export interface SeedsCommand {
@@ -41,8 +43,9 @@ export async function seedsReport({ args, inputs, signal, say }: SeedsCommand): 
 /** On an API server that nothing was done to. Null: it was interrupted. */
 async function oneRun(spec: FleetSpec, o: SeedsCommand & { dir: string; logFile: string }): Promise<FleetReport | null> {
   const { args, inputs, signal, say, dir, logFile } = o;
+  const clock = fairClock(createClock());
   const around = await surroundingsOf({
-    ...{ ...args, seed: spec.seed, socket: '', port: 0, log: quietLog, signal, proxied: true },
+    ...{ ...args, seed: spec.seed, socket: '', port: 0, log: quietLog, signal, proxied: true, faultClock: clock },
     ...{ ownKubeconfig: join(dir, 'kubeconfig'), say: () => {} },
   }).catch((error: unknown) => {
     if (!signal.aborted) throw error;
@@ -57,8 +60,8 @@ async function oneRun(spec: FleetSpec, o: SeedsCommand & { dir: string; logFile:
     if (args.controller.length > 0) controller = startController({ command: args.controller, kubeconfig: around.kubeconfig, logFile, say });
     await controller?.asks(proxy, signal);
     const run = new FleetRun({
-      ...{ fleet, spec, proxy, data: around.data, scenarios: inputs.scenarios, manifests: inputs.manifests, clock: world.clock, signal },
-      cluster: new Cluster(world.admin, { limited, clock: world.clock, signal, welcome: around.podsWelcome }),
+      ...{ fleet, spec, proxy, data: around.data, scenarios: inputs.scenarios, manifests: inputs.manifests, clock, signal },
+      cluster: new Cluster(world.admin, { limited, clock, signal, welcome: around.podsWelcome }),
       ...{ onLook: () => {}, onTrouble: () => {} },
       onStep: ({ what, troubles: [trouble] }) => {
         if (trouble !== undefined) say(`step ${what} failed: ${trouble.node}: ${trouble.why}\n`);

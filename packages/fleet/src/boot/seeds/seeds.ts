@@ -77,7 +77,10 @@ async function shrunk({ spec, run, say }: SeedsOptions, { seed, unmet, drawn }: 
     return is;
   };
   // What breaks without any fault is no matter of faults.
-  if (drawn.length > 0 && (await still([]))) return { seed, unmet, faults: [], runs };
+  if (drawn.length > 0 && (await still([]))) {
+    say('it breaks without any fault, so the faults are not to blame: see the log of the controller, or give it more time\n');
+    return { seed, unmet, faults: [], runs };
+  }
   const faults = isOver ? [] : await fewest(drawn, still, { triesMax: TRIES_MAX, cancelled: () => isOver });
   if (isOver) return null;
   say(`fewest faults that break it, after ${runs} runs:\n${faults.map((fault) => `  - ${faultLine(fault)}\n`).join('')}`);
