@@ -6,7 +6,7 @@
  * Rebuilt from: the API server, and the record of this file, which outlasts its actors.
  */
 import type { ActorSpec, AnySpec, DynamicSpec, Registry, SupervisorSpec } from '@actorlet/kubelet/actors/supervision/types.ts';
-import { failureText, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
+import type { KubeObject, KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { toApiPod } from '@actorlet/kubelet/machines/pods/sources/apiPod.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
@@ -17,16 +17,14 @@ import { fromPromise } from 'xstate';
 import type { Member } from '../nodes/member.ts';
 import { type NodeAnswer, type NodeEvent, nodesAddr } from '../nodes/messages.ts';
 import { NODES_MAX } from '../spec/table.ts';
+import { asked, CONFLICT, NOT_FOUND } from '../watches/asking.ts';
 import { ListWatch } from '../watches/listWatch.ts';
 import { listWatchSpec } from '../watches/listWatchSpec.ts';
 import type { Adopters } from './choice.ts';
 import { machineMachine } from './machineMachine.ts';
 import { type Adopted, type MachineEvent, machinesAddr } from './messages.ts';
 
-const ASKED_MS = 30_000;
 const END_MS = 600_000;
-const NOT_FOUND = 404;
-const CONFLICT = 409;
 const NODES = '/api/v1/nodes';
 
 export interface AdoptionOptions {
@@ -140,12 +138,9 @@ export class Adoption {
   }
 
   /** Null: there is no such object, or another one of its name. @throws Error with the words of the API server. */
-  async #ask(request: KubeRequest, signal: AbortSignal): Promise<unknown> {
-    const answer = await this.#o.kube.request(request, { timeoutMs: ASKED_MS, signal });
-    if (answer.ok) return answer.body;
-    const { code } = answer.failure;
-    if (request.verb !== 'GET' && (code === NOT_FOUND || code === CONFLICT)) return null;
-    throw new Error(failureText(request, answer.failure));
+  #ask(request: KubeRequest, signal: AbortSignal): Promise<unknown> {
+    const { kube } = this.#o;
+    return asked(request, { kube, signal }, { none: request.verb === 'GET' ? [] : [NOT_FOUND, CONFLICT] });
   }
 }
 

@@ -6,7 +6,8 @@ import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { FLEET_LABEL } from '../file.ts';
 import type { Fleet } from '../fleet.ts';
-import { type Asking, asked, items } from './api/lists.ts';
+import { type Asking, asked } from '../watches/asking.ts';
+import { items } from './api/lists.ts';
 import { UsageError } from './args.ts';
 
 const NAMES_SHOWN = 5;
@@ -73,7 +74,7 @@ export async function removeNodes(names: readonly string[], o: Asking): Promise<
   const left = [...names];
   const work = async (): Promise<void> => {
     for (let name = left.pop(); name !== undefined; name = left.pop()) {
-      const gone = await asked({ verb: 'DELETE', path: `/api/v1/nodes/${name}` }, o, REMOVE_MS);
+      const gone = await asked({ verb: 'DELETE', path: `/api/v1/nodes/${name}` }, o, { timeoutMs: REMOVE_MS });
       done += 1;
       if (gone !== null) removed += 1;
     }

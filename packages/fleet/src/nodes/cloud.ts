@@ -1,17 +1,15 @@
 /** What a cloud does with machines of a fleet: it adds them, takes them away, and gives notice before. */
 import type { ConfigTaint } from '@actorlet/kubelet/machines/config/config.ts';
-import { failureText, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
+import type { KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { FLEET_LABEL, type GroupSpec, nodeOf } from '../file.ts';
 import type { Shard } from '../types.ts';
+import { ApiError, asked, CONFLICT } from '../watches/asking.ts';
 import type { Members } from './members.ts';
 
-const ASKED_MS = 30_000;
-const NOT_FOUND = 404;
-const CONFLICT = 409;
 /** Of a change of a node that others change, too. */
 const TRIES = 5;
 const REGISTERED_MS = 30_000;
@@ -110,10 +108,12 @@ export class Cloud {
       const others = there.filter((of) => of.key !== key || of.effect !== effect);
       const { resourceVersion } = node.metadata;
       const body = { metadata: { resourceVersion }, spec: { taints: [...others, { key, ...(value === '' ? {} : { value }), effect }] } };
-      const request: KubeRequest = { verb: 'PATCH', path, patchType: 'merge', body };
-      const answer = await this.#request(request);
-      if (answer.ok) return;
-      if (answer.failure.code !== CONFLICT || left === 1) throw new Error(failureText(request, answer.failure));
+      try {
+        await asked({ verb: 'PATCH', path, patchType: 'merge', body }, this.#o, { none: [] });
+        return;
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code !== CONFLICT || left === 1) throw error;
+      }
     }
   }
 
@@ -139,15 +139,8 @@ export class Cloud {
     return (await Promise.all(told)).flat();
   }
 
-  #request(request: KubeRequest) {
-    return this.#o.kube.request(request, { timeoutMs: ASKED_MS, signal: this.#o.signal });
-  }
-
-  /** Null: there is no such object. @throws Error with the words of the API server. */
-  async #ask(request: KubeRequest): Promise<unknown> {
-    const answer = await this.#request(request);
-    if (answer.ok) return answer.body;
-    if (answer.failure.code === NOT_FOUND) return null;
-    throw new Error(failureText(request, answer.failure));
+  /** Null: there is no such object. @throws ApiError with the words of the API server. */
+  #ask(request: KubeRequest): Promise<unknown> {
+    return asked(request, this.#o);
   }
 }

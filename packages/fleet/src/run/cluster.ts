@@ -1,16 +1,15 @@
 /** Objects of the cluster in which a fleet runs: manifests go there, and expectations look there. */
 
 import { parseLabelSelector } from '@actorlet/kubelet/machines/kube/read/labelSelector.ts';
-import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
+import { isKubeObject, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { ObjectsSpec } from '../spec/expect.ts';
+import { asked } from '../watches/asking.ts';
 import type { OfKind } from './leftBehind.ts';
 
-const TIMEOUT_MS = 30_000;
-const NOT_FOUND = 404;
 const DEFINITION = 'CustomResourceDefinition';
 /** From the definition of a custom resource until it is served. */
 const SERVED_MS = 30_000;
@@ -172,12 +171,10 @@ export class Cluster {
     return resource.namespaced && namespace !== '' ? `${root}/namespaces/${namespace}/${resource.name}` : `${root}/${resource.name}`;
   }
 
-  /** Null: there is no such object. */
-  async #ask(request: KubeRequest): Promise<unknown> {
-    const answer = await this.#kube.request(request, { timeoutMs: TIMEOUT_MS, signal: this.#o.signal });
-    if (answer.ok) return answer.body;
-    if (answer.failure.code === NOT_FOUND && request.verb !== 'POST') return null;
-    throw new Error(`${request.verb} ${request.path}: ${wordsOf(answer.failure)}`);
+  /** Null: there is no such object. What cannot be created for want of a kind is a failure. */
+  #ask(request: KubeRequest): Promise<unknown> {
+    const { signal } = this.#o;
+    return asked(request, { kube: this.#kube, signal }, request.verb === 'POST' ? { none: [] } : {});
   }
 }
 
@@ -190,10 +187,6 @@ function isEstablished(definition: unknown): boolean {
   const status = isRecord(definition) && isRecord(definition.status) ? definition.status : {};
   const conditions = Array.isArray(status.conditions) ? status.conditions.filter(isRecord) : [];
   return conditions.some((c) => c.type === 'Established' && c.status === 'True');
-}
-
-function wordsOf({ reason, message }: KubeFailure): string {
-  return reason === '' ? message : `${reason}: ${message}`;
 }
 
 function labelsOf(labels: unknown): Record<string, string> {

@@ -7,7 +7,7 @@
  * Rebuilt from: the API server, and the record of this file, which outlasts its actors.
  */
 import type { ActorSpec, AnySpec, DynamicSpec, Registry, SupervisorSpec } from '@actorlet/kubelet/actors/supervision/types.ts';
-import { failureText, isKubeObject, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
+import { isKubeObject, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { provided } from '@actorlet/kubelet/machines/xstate/provide.ts';
@@ -16,6 +16,7 @@ import type { Clock, Rng } from '@actorlet/kubelet/ports/ports.ts';
 import { fromPromise } from 'xstate';
 import { drawn } from '../spec/delay.ts';
 import type { StorageSpec } from '../spec/hardware/storage.ts';
+import { asked, CONFLICT, NOT_FOUND } from '../watches/asking.ts';
 import { keyOf, ListWatch } from '../watches/listWatch.ts';
 import { listWatchSpec } from '../watches/listWatchSpec.ts';
 import type { WatchOutcome } from '../watches/messages.ts';
@@ -23,9 +24,6 @@ import { type Task, type TaskEvent, type TaskOutcome, tasksAddr } from './messag
 import { taskMachine } from './taskMachine.ts';
 import { type ActiveFault, attachmentOf, faultOf, isLeft, provisionerOf, volumeFor } from './volumes.ts';
 
-const ASKED_MS = 30_000;
-const NOT_FOUND = 404;
-const CONFLICT = 409;
 const TASKS_MAX = 200_000;
 const VOLUMES = '/api/v1/persistentvolumes';
 const STORAGE_API = '/apis/storage.k8s.io/v1';
@@ -181,13 +179,10 @@ export class Storage {
     return new Date(this.#o.clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z');
   }
 
-  /** Null: there is no such object, or there is one already. @throws Error with the words of the API server. */
-  async #ask(request: KubeRequest, signal: AbortSignal): Promise<unknown> {
-    const answer = await this.#o.kube.request(request, { timeoutMs: ASKED_MS, signal });
-    if (answer.ok) return answer.body;
-    const { code } = answer.failure;
-    if ((request.verb === 'POST' && code === CONFLICT) || (request.verb !== 'POST' && code === NOT_FOUND)) return null;
-    throw new Error(failureText(request, answer.failure));
+  /** Null: there is no such object, or there is one already. @throws ApiError with the words of the API server. */
+  #ask(request: KubeRequest, signal: AbortSignal): Promise<unknown> {
+    const { kube } = this.#o;
+    return asked(request, { kube, signal }, { none: [request.verb === 'POST' ? CONFLICT : NOT_FOUND] });
   }
 }
 

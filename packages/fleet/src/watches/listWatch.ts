@@ -1,8 +1,9 @@
 /** All objects of a kind, as they are at the API server: those that come, and those that go, also while no watch was there. */
-import { failureText, isKubeObject, type KubeObject, type KubeRequest } from '@actorlet/kubelet/machines/kube/request.ts';
+import { failureText, isKubeObject, type KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
+import { asked } from './asking.ts';
 import type { WatchOutcome } from './messages.ts';
 
 const ASKED_MS = 30_000;
@@ -38,7 +39,8 @@ export class ListWatch {
       const present = new Set<string>();
       for (let next = ''; ; ) {
         const query = { ...this.#query(), limit: String(PAGE_MAX), ...(next === '' ? {} : { continue: next }) };
-        const { items, metadata } = await this.#ask({ verb: 'GET', path: this.#o.path, query }, signal);
+        const list = await asked({ verb: 'GET', path: this.#o.path, query }, { kube: this.#o.kube, signal }, { none: [] });
+        const { items, metadata } = isRecord(list) ? list : {};
         const objects = Array.isArray(items) ? items.filter(isKubeObject) : [];
         for (const object of [...objects].sort(byCreation)) {
           present.add(keyOf(object));
@@ -90,12 +92,6 @@ export class ListWatch {
   #query(): Record<string, string> {
     const { selector = '' } = this.#o;
     return selector === '' ? {} : { labelSelector: selector };
-  }
-
-  async #ask(request: KubeRequest, signal: AbortSignal): Promise<Record<string, unknown>> {
-    const answer = await this.#o.kube.request(request, { timeoutMs: ASKED_MS, signal });
-    if (!answer.ok) throw new Error(failureText(request, answer.failure));
-    return isRecord(answer.body) ? answer.body : {};
   }
 }
 

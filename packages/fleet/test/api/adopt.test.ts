@@ -127,7 +127,7 @@ describe('the next process of a fleet', { timeout: 90_000 }, () => {
           : ({ ok: false, failure: { code: 0, reason: 'Timeout', message: 'no answer', outcome: 'unknown' } } as const),
     };
     await expect(removeNodes(names, { kube, signal: AbortSignal.timeout(10_000) })).rejects.toThrow(
-      /^36 of 40 nodes were not removed from the API: DELETE \/api\/v1\/nodes\/n-\d+: Timeout: no answer$/,
+      /^36 of 40 nodes were not removed from the API: DELETE \/api\/v1\/nodes\/n-\d+: Timeout: no answer \(it may have taken effect\)$/,
     );
     expect(asked).toBeLessThan(40);
   });

@@ -3,10 +3,10 @@
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Twin } from '../../from/twin.ts';
-import { ApiError, type Asking, items } from '../api/lists.ts';
+import { ApiError, type Asking, NOT_FOUND } from '../../watches/asking.ts';
+import { items } from '../api/lists.ts';
 
 const EXPIRED = 410;
-const NOT_FOUND = 404;
 /** A cluster that forgets its history faster than it can be read is asked that often. */
 const TRIES = 3;
 const METRICS = '/apis/metrics.k8s.io/v1beta1';
