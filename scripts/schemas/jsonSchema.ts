@@ -84,7 +84,7 @@ export function jsonSchemaOf(shape: Shape, dialect: Dialect): JsonSchema {
       return { type: 'array', items: jsonSchemaOf(shape.of, dialect) };
     case 'oneOrMore': {
       const of = jsonSchemaOf(shape.of, dialect);
-      return { anyOf: [of, { type: 'array', items: of }] };
+      return { anyOf: [of, { type: 'array', items: of, minItems: 1 }] };
     }
     case 'map':
       return mapSchema(shape, dialect);

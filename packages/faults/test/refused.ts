@@ -34,6 +34,7 @@ export const REFUSED: readonly (readonly [what: string, text: string, errors: re
       '4 [0].select.path: unknown field (did you mean paths?); disk.full has paths',
     ],
   ],
+  ['an empty list', '  - kind: disk.full\n    select: { paths: [] }\n', ['2 [0].select.paths: must not be an empty list']],
   [
     'an unknown method',
     '  - kind: cri\n    action: delay\n    select:\n      methods:\n      - Status\n      - StartContianer\n',

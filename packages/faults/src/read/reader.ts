@@ -192,41 +192,41 @@ export class MapReader {
   }
   /** One text or a list of them. */
   texts(name: string): string[] | undefined {
-    const node = this.get(name);
-    if (node === undefined) return undefined;
-    const list = isSeq(node) ? node.items : [node];
-    const out: string[] = [];
-    for (const [i, item] of list.entries()) {
-      if (isScalar(item) && typeof item.value === 'string' && item.value !== '' && this.#hasValue(name)) out.push(item.value);
-      else this.#problems.at(item as Node, this.#element(name, node, i), `must be a text, is ${this.#shown(name, item)}`);
-    }
-    return out;
+    return this.#oneOrMore(
+      name,
+      (value) => (typeof value === 'string' && value !== '' ? value : undefined),
+      (is) => `must be a text, is ${is}`,
+    );
   }
   /** One whole number or a list of them. */
   integers(name: string, { min, max }: NumberLimits): number[] | undefined {
-    const node = this.get(name);
-    if (node === undefined) return undefined;
-    const list = isSeq(node) ? node.items : [node];
-    return list.flatMap((item, i) => {
-      const value = isScalar(item) ? item.value : undefined;
-      if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return [value];
-      const message = `must be a whole number from ${min} to ${max}, is ${this.#shown(name, item)}`;
-      this.#problems.at(item as Node, this.#element(name, node, i), message);
-      return [];
-    });
+    const fits = (value: unknown): value is number => typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max;
+    return this.#oneOrMore(
+      name,
+      (value) => (fits(value) ? value : undefined),
+      (is) => `must be a whole number from ${min} to ${max}, is ${is}`,
+    );
   }
   words<T extends string>(name: string, words: readonly T[]): T[] | undefined {
+    return this.#oneOrMore(
+      name,
+      (value) => words.find((w) => w === value),
+      (is, value) => notAWord(is, value, words),
+    );
+  }
+  /** An empty list would select nothing, and a list that is left out selects everything: it is a mistake. */
+  #oneOrMore<T>(name: string, read: (value: unknown) => T | undefined, wrong: (is: string, value: unknown) => string): T[] | undefined {
     const node = this.get(name);
     if (node === undefined) return undefined;
     const list = isSeq(node) ? node.items : [node];
-    const out: T[] = [];
-    for (const [i, item] of list.entries()) {
-      const value = isScalar(item) ? item.value : undefined;
-      const found = words.find((w) => w === value);
-      if (found !== undefined && this.#hasValue(name)) out.push(found);
-      else this.#problems.at(item as Node, this.#element(name, node, i), notAWord(this.#shown(name, item), value, words));
-    }
-    return out;
+    if (list.length === 0) this.wrong(name, 'must not be an empty list', node);
+    return list.flatMap((item, i) => {
+      const value = isScalar(item) && this.#hasValue(name) ? item.value : undefined;
+      const found = read(value);
+      if (found !== undefined) return [found];
+      this.#problems.at(item as Node, this.#element(name, node, i), wrong(this.#shown(name, item), value));
+      return [];
+    });
   }
   map(name: string): MapReader | undefined {
     const node = this.get(name);
