@@ -319,6 +319,7 @@ describe('programs', () => {
     ['that are no programs', 'an error page of a download site', 0o755, /etcd is no program/],
     ['that are empty', '', 0o755, /etcd is no program/],
     ['that are something else', `#!${process.execPath}\nconsole.log('hello')`, 0o755, /etcd is no etcd: its --version says "hello\\n"/],
+    ['that are another one', '#!/bin/sh\necho Kubernetes v1.36.2', 0o755, /etcd is no etcd: its --version says "Kubernetes v1.36.2\\n"/],
     ['that fail', '#!/bin/sh\n# nothing here\nexit 3', 0o755, /etcd --version failed, so it cannot be used as etcd/],
   ])('%s are refused by name', async (_, content, mode, why) => {
     using wrong = fakeAssets();

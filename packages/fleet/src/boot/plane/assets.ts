@@ -30,7 +30,8 @@ export interface Surroundings {
 const VERSION_TIMEOUT_MS = 30_000;
 const KUBEBUILDER = '/usr/local/kubebuilder/bin';
 /** What these programs print about themselves. */
-const VERSION = /(?:Kubernetes v|etcd Version: )(\d+)\.(\d+)\.(\d+)([^\s]*)/;
+const versionIn = (name: ProgramName): RegExp =>
+  new RegExp(`${name === 'etcd' ? 'etcd Version: ' : 'Kubernetes v'}(\\d+)\\.(\\d+)\\.(\\d+)(\\S*)`);
 /** Newer programs of this kind than these are published for the release that this project follows. */
 const RELEASE = `${TARGET_MAJOR}.${TARGET_MINOR}`;
 /** By Node's name of it. */
@@ -40,17 +41,25 @@ const GO_ARCH: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', p
 export const thisProcess = (): Surroundings => ({ env: process.env, platform: process.platform, arch: process.arch });
 
 /** @throws UsageError with the commands that fetch what is missing, and where a program is not for this machine. */
-export async function findAssets(of: Surroundings): Promise<Assets> {
+export async function findAssets(of: Surroundings, signal: AbortSignal): Promise<Assets> {
   const named = of.env.KUBEBUILDER_ASSETS ?? '';
   if (named !== '' && seen(named)?.isDirectory() !== true)
     throw new UsageError(`KUBEBUILDER_ASSETS names ${named}, which is no folder that this user can read`);
   const folders = [...(named === '' ? [] : [named]), ...(of.folders ?? usualFolders(of))];
   const paths = new Map(PROGRAMS.flatMap((name) => pathOf(name, folders).map((path) => [name, path] as const)));
   if (!paths.has('etcd') || !paths.has('kube-apiserver')) throw new UsageError(missing(of));
-  const found = await Promise.all(
-    [...paths].map(async ([name, path]) => [name, { path, version: await versionOf(name, path, of.arch) }] as const),
-  );
-  return Object.fromEntries(found) as Assets;
+  for (const path of paths.values()) checkProgram(path, of.arch);
+  const failed = new AbortController();
+  try {
+    const asked = AbortSignal.any([signal, failed.signal]);
+    const found = await Promise.all(
+      [...paths].map(async ([name, path]) => [name, { path, version: await versionOf(name, path, asked) }] as const),
+    );
+    return Object.fromEntries(found) as Assets;
+  } finally {
+    // Those that were not waited for end, too.
+    failed.abort();
+  }
 }
 
 function usualFolders({ env, platform, arch }: Surroundings): string[] {
@@ -103,33 +112,40 @@ function pathOf(name: string, folders: readonly string[]): string[] {
   return there === undefined ? [] : [there];
 }
 
-async function versionOf(name: ProgramName, path: string, arch: string): Promise<string> {
+function checkProgram(path: string, arch: string): void {
   try {
     accessSync(path, constants.X_OK);
   } catch {
     throw new UsageError(`${path} may not be executed by this user: chmod +x it, or name other programs with KUBEBUILDER_ASSETS`);
   }
   const other = otherMachine(path, arch);
-  if (other !== null) {
+  if (other === NO_PROGRAM)
+    throw new UsageError(`${path} is ${NO_PROGRAM}: fetch it again, or name other programs with KUBEBUILDER_ASSETS`);
+  if (other !== null)
     throw new UsageError(`${path} is ${other}, and this machine is ${goArch(arch)}: fetch the programs for ${goArch(arch)}`);
-  }
+}
+
+async function versionOf(name: ProgramName, path: string, signal: AbortSignal): Promise<string> {
   let said: string;
   try {
-    said = (await run(path, ['--version'], { timeout: VERSION_TIMEOUT_MS, env: {} })).stdout;
+    said = (await run(path, ['--version'], { timeout: VERSION_TIMEOUT_MS, env: {}, signal, killSignal: 'SIGKILL' })).stdout;
   } catch (error) {
+    signal.throwIfAborted();
     throw new UsageError(`${path} --version failed, so it cannot be used as ${name}: ${messageOf(error).split('\n')[0] ?? ''}`);
   }
-  const [, major, minor, patch, rest] = VERSION.exec(said) ?? [];
+  const [, major, minor, patch, rest] = versionIn(name).exec(said) ?? [];
   if (major === undefined) throw new UsageError(`${path} is no ${name}: its --version says ${JSON.stringify(said.slice(0, 80))}`);
   return `${major}.${minor}.${patch}${rest}`;
 }
+
+const NO_PROGRAM = 'no program';
 
 /** Null: for this one, or a script. */
 function otherMachine(path: string, arch: string): string | null {
   const head = Buffer.alloc(20);
   const fd = openSync(path, 'r');
   try {
-    if (readSync(fd, head) < head.length) return 'no program';
+    if (readSync(fd, head) < head.length) return NO_PROGRAM;
   } finally {
     closeSync(fd);
   }
@@ -144,7 +160,7 @@ function otherMachine(path: string, arch: string): string | null {
   const isMach = [0xfeedfacf, 0xcafebabe].includes(head.readUInt32BE(0)) || head.readUInt32LE(0) === 0xfeedfacf;
   if (isMach) return process.platform === 'darwin' ? null : 'a program for macOS';
   if (magic.startsWith('MZ')) return 'a program for Windows';
-  return magic.startsWith('#!') ? null : 'no program';
+  return magic.startsWith('#!') ? null : NO_PROGRAM;
 }
 
 function goArch(arch: string): string {

@@ -47,7 +47,7 @@ const FIRST = ['etcd', 'kube-apiserver'] as const;
 
 /** @throws UsageError for what a person can mend, Error with the last words of a program that did not start. */
 export async function startLocalPlane(o: LocalPlaneOptions): Promise<LocalPlane> {
-  const assets = await findAssets(o.on ?? thisProcess());
+  const assets = await findAssets(o.on ?? thisProcess(), o.signal);
   const wanted = Object.fromEntries(Object.entries(assets).filter(([name]) => o.wanted?.(name as ProgramName) !== false)) as Assets;
   sayFound(wanted, o);
   using stack = new Undo();
