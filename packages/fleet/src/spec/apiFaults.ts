@@ -22,7 +22,7 @@ const TEXTS = oneOrMore(string);
 
 const WRITES = ['create', 'update', 'patch', 'delete'] as const;
 
-/** What each is, which verbs it is about by default, and how long it lasts by default. */
+/** What each is, which verbs it is about by default, which others it may be about, and how long it lasts by default. */
 export const API_FAULTS = {
   'stale-reads': {
     text: 'Lists and gets are answered with what there was `age` before. Watches that run are ended when it takes effect; those that begin get nothing before its end.',
@@ -40,12 +40,17 @@ export const API_FAULTS = {
     verbs: ['watch'],
     forMs: 1_000,
   },
-  conflict: { text: 'The write is not done. The answer is 409 Conflict.', verbs: ['update'], forMs: 10_000 },
+  conflict: {
+    text: 'The write is not done. The answer is 409 Conflict. With `verbs` also of patches and deletions.',
+    verbs: ['update'],
+    also: ['patch', 'delete'],
+    forMs: 10_000,
+  },
   throttle: { text: 'The request is not done. The answer is 429 with Retry-After.', verbs: API_VERBS, forMs: 10_000 },
   unavailable: { text: 'The request is not done. The answer is 503.', verbs: API_VERBS, forMs: 10_000 },
   slow: { text: 'The request is done `delay` later.', verbs: API_VERBS, forMs: 10_000 },
   'lost-answer': { text: 'The write is done, and the connection breaks in place of the answer.', verbs: WRITES, forMs: 10_000 },
-} as const satisfies Record<string, { text: string; verbs: readonly ApiVerb[]; forMs: number }>;
+} as const satisfies Record<string, { text: string; verbs: readonly ApiVerb[]; also?: readonly ApiVerb[]; forMs: number }>;
 export type ApiFaultName = keyof typeof API_FAULTS;
 export const API_FAULT_NAMES = Object.keys(API_FAULTS) as readonly ApiFaultName[];
 
@@ -105,7 +110,8 @@ export function decodeApiFault(map: MapReader): ApiFault | null {
   for (const [field, faults] of Object.entries(OWN)) {
     if (map.has(field) && !faults.includes(fault)) map.wrong(field, `belongs to ${faults.join(', ')}`);
   }
-  const known: readonly ApiVerb[] = API_FAULTS[fault].verbs;
+  const { verbs, also = [] }: { verbs: readonly ApiVerb[]; also?: readonly ApiVerb[] } = API_FAULTS[fault];
+  const known = [...verbs, ...also];
   const strange = select.verbs?.find((verb) => !known.includes(verb));
   if (strange !== undefined) map.wrong('verbs', `${fault} is about ${known.join(', ')}, not about ${strange}`);
   return apiFault(fault, { ...own, select });

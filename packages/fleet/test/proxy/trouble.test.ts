@@ -36,7 +36,11 @@ describe('a fleet file', () => {
   it.each([
     ['steps: [{ at: 1s, do: inject, api: { fault: stale } }]', /api\.fault must be one of stale-reads, /],
     ['steps: [{ at: 1s, do: inject, api: { fault: slow, age: 1s } }]', /api\.age belongs to stale-reads/],
-    ['steps: [{ at: 1s, do: inject, api: { fault: conflict, verbs: [get] } }]', /verbs conflict is about update, not about get/],
+    [
+      'steps: [{ at: 1s, do: inject, api: { fault: conflict, verbs: [get] } }]',
+      /verbs conflict is about update, patch, delete, not about get/,
+    ],
+    ['steps: [{ at: 1s, do: inject, api: { fault: conflict, userAgents: [] } }]', /userAgents must not be an empty list/],
     ['steps: [{ at: 1s, do: inject, api: { fault: slow }, scenario: x.yaml }]', /scenario stands beside api/],
     ['steps: [{ at: 1s, do: restart, api: { fault: slow } }]', /api belongs to inject/],
     ['trouble: { from: 9s, to: 1s }', /trouble\.to must not be less than from/],
