@@ -17,6 +17,9 @@ import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { adopt, removeNodes } from './boot/adopt.ts';
 import { claimed, clusterOf } from './boot/alone.ts';
 import { limited } from './boot/api/limited.ts';
+import { claimFolder } from './boot/plane/claim.ts';
+import { removeLeft } from './boot/plane/left.ts';
+import { TEMPORARY } from './boot/streams.ts';
 import { type FleetSurroundings, surroundingsOf } from './boot/surroundings.ts';
 import { quietLog } from './boot/world.ts';
 import { decodeFleet, type FleetSpec, plainFleet, STORAGE_NEEDS, wrongPlain } from './file.ts';
@@ -151,8 +154,11 @@ async function aroundOf(o: StartFleetOptions, { seed }: FleetSpec): Promise<Flee
   const writes = own || o.proxy === true;
   if (o.controlPlane !== undefined && api !== 'local') throw new Error("startFleet: controlPlane belongs to api: 'local'");
   const { data = '', port = 0, flags } = o.controlPlane ?? {};
-  const dir = writes ? await mkdtemp(join(tmpdir(), 'actorlet-fleet-')) : '';
+  const dir = writes ? await mkdtemp(join(tmpdir(), TEMPORARY)) : '';
+  const claim = writes ? await claimFolder(dir) : null;
+  if (writes) await removeLeft(TEMPORARY);
   const forget = async (): Promise<void> => {
+    claim?.[Symbol.dispose]();
     if (writes) await rm(dir, { recursive: true, force: true });
   };
   try {

@@ -11,7 +11,11 @@ import type { Duplex } from 'node:stream';
 import { DATA_BYTES_MAX, data, FRAME, HeaderWriter, pong, spdyReader, synReply } from '@actorlet/process/src/spdy.ts';
 import type { ScriptedContainer, StreamAsk } from '@actorlet/runtimes/src/hollow/index.ts';
 import { answerOrHint } from '../answers.ts';
+import { CLAIM } from './plane/claim.ts';
+import { removeLeft } from './plane/left.ts';
 
+/** Of the folders of a fleet. */
+export const TEMPORARY = 'actorlet-fleet-';
 const PROTOCOL = 'v4.channel.k8s.io';
 /** An address that was not used within this time is void. */
 const OFFER_MS = 60_000;
@@ -28,8 +32,10 @@ export interface Streams {
 }
 
 export async function createStreams(): Promise<Streams> {
-  const dir = mkdtempSync(join(tmpdir(), 'actorlet-fleet-'));
-  const socketPath = join(dir, 'streams.sock');
+  const dir = mkdtempSync(join(tmpdir(), TEMPORARY));
+  await removeLeft(TEMPORARY);
+  // While it listens, the folder is in use.
+  const socketPath = join(dir, `${CLAIM}streams`);
   const offers = new Map<string, Offer & { timer: NodeJS.Timeout }>();
   const server = createServer((_, res) => void res.writeHead(426, { connection: 'close' }).end('this address speaks SPDY/3.1 only\n'));
   server.on('upgrade', (req, socket, head) => {

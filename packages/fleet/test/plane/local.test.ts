@@ -234,9 +234,13 @@ describe('a named folder', () => {
 
   it.each<[string, (dir: string) => void, string]>([
     ['other files', (dir) => writeFileSync(join(dir, 'thesis.tex'), ''), 'it holds other files'],
-    ['a record that is none', (dir) => writeFileSync(join(dir, 'plane.json'), '{'), 'cannot be used as the folder of a control plane'],
+    ['a record that is none', (dir) => writeFileSync(join(dir, 'plane.json'), '{'), 'plane.json in it is damaged'],
     ['a record of another format', (dir) => writeFileSync(join(dir, 'plane.json'), '{"format":2}'), 'of another version of this program'],
-    ['a record without ports', (dir) => writeFileSync(join(dir, 'plane.json'), '{"format":1}'), 'lacks kubernetes, etcd or ports'],
+    [
+      'a record of ports that are none',
+      (dir) => writeFileSync(join(dir, 'plane.json'), '{"format":1,"kubernetes":"1.36.2","etcd":"3.5.30","ports":{"etcd":1,"api":99999}}'),
+      'lacks kubernetes, etcd or ports',
+    ],
   ])('is refused where it has %s', async (what, make, why) => {
     const data = join(home, what);
     mkdirSync(data);
@@ -320,7 +324,7 @@ describe('programs', () => {
     ['that are empty', '', 0o755, /etcd is no program/],
     ['that are something else', `#!${process.execPath}\nconsole.log('hello')`, 0o755, /etcd is no etcd: its --version says "hello\\n"/],
     ['that are another one', '#!/bin/sh\necho Kubernetes v1.36.2', 0o755, /etcd is no etcd: its --version says "Kubernetes v1.36.2\\n"/],
-    ['that fail', '#!/bin/sh\n# nothing here\nexit 3', 0o755, /etcd --version failed, so it cannot be used as etcd/],
+    ['that fail', '#!/bin/sh\n# nothing here\nexit 3', 0o755, /etcd --version failed, so it cannot be used as etcd: exit code 3/],
   ])('%s are refused by name', async (_, content, mode, why) => {
     using wrong = fakeAssets();
     writeFileSync(join(wrong.dir, 'etcd'), content, { mode });

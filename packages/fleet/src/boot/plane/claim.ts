@@ -10,12 +10,13 @@ import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { claimOf } from '../alone.ts';
 
-const PREFIX = 'claim.';
+/** How the names of sockets begin that say that the folder is in use. */
+export const CLAIM = 'claim.';
 /** What connecting says to a socket whose process ended. Any other error may be one of a process that lives. */
 const DEAD: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOENT'];
 
 export function isClaim(name: string): boolean {
-  return name.startsWith(PREFIX);
+  return name.startsWith(CLAIM);
 }
 
 /**
@@ -26,7 +27,7 @@ export async function claimFolder(dir: string): Promise<Disposable | null> {
   if (process.platform !== 'linux') return { [Symbol.dispose]() {} };
   const near = await claimOf(keyOf(dir));
   if (near === null) return null;
-  const own = `${PREFIX}${randomUUID()}`;
+  const own = `${CLAIM}${randomUUID()}`;
   const fd = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY);
   // Nobody is served: who connects hears the end.
   const socket = createServer((connection) => connection.destroy()).unref();

@@ -1,23 +1,13 @@
 /** The folder of a control plane: a new one that goes with it, or one that a person named and that is gone on with. */
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { UsageError } from '../args.ts';
 import type { Assets } from './assets.ts';
-import { claimFolder, isClaim, isClaimed } from './claim.ts';
+import { claimFolder, isClaim } from './claim.ts';
+import { removeLeft } from './left.ts';
 import { sweep } from './warden.ts';
 
 const PREFIX = 'actorlet-plane-';
@@ -25,8 +15,6 @@ const RECORD = 'plane.json';
 const FORMAT = 1;
 /** etcd alone takes 64 MB for a log that it writes ahead. */
 const FREE_BYTES_MIN = 256 * 1024 * 1024;
-/** A folder that another process made, and has not claimed yet, is younger. */
-const LEFT_AFTER_MS = 60_000;
 
 /** What a later start must know. */
 interface PlaneRecord {
@@ -52,8 +40,8 @@ export interface PlaneFolder extends Disposable {
  */
 export async function openFolder(data: string, assets: Assets): Promise<PlaneFolder> {
   const temporary = data === '';
-  if (temporary) await removeLeft();
   const dir = temporary ? inWords(tmpdir(), () => mkdtempSync(join(realpathSync(tmpdir()), PREFIX))) : namedFolder(data);
+  if (temporary) await removeLeft(PREFIX, sweep);
   const claim = await claimFolder(dir);
   if (claim === null)
     throw new UsageError(`--data ${data}: another control plane of this machine runs in it; stop that one first, or name another folder`);
@@ -100,14 +88,27 @@ function recordOf(data: string, dir: string): PlaneRecord | null {
     const names = readdirSync(dir).filter((name) => !isClaim(name));
     if (names.length === 0) return null;
     if (!names.includes(RECORD)) throw new Error('it holds other files, and none of a control plane; name a new folder or an empty one');
-    const read: unknown = JSON.parse(readFileSync(join(dir, RECORD), 'utf8'));
+    const read = jsonOf(join(dir, RECORD));
     const { format, kubernetes, etcd, ports } = isRecord(read) ? read : {};
     if (format !== FORMAT) throw new Error(`${RECORD} in it is of another version of this program`);
     const { etcd: etcdPort, api } = isRecord(ports) ? ports : {};
-    if (typeof kubernetes !== 'string' || typeof etcd !== 'string' || typeof etcdPort !== 'number' || typeof api !== 'number')
+    if (typeof kubernetes !== 'string' || typeof etcd !== 'string' || !isPort(etcdPort) || !isPort(api))
       throw new Error(`${RECORD} in it lacks kubernetes, etcd or ports`);
     return { kubernetes, etcd, ports: { etcd: etcdPort, api } };
   });
+}
+
+function isPort(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 65_536;
+}
+
+function jsonOf(path: string): unknown {
+  const text = readFileSync(path, 'utf8');
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`${RECORD} in it is damaged (${messageOf(error)}); name a new folder`);
+  }
 }
 
 /** etcd and the API server write what other minor releases may not read. */
@@ -142,18 +143,4 @@ function writeRecord(dir: string, record: PlaneRecord): void {
   const path = join(dir, RECORD);
   writeFileSync(`${path}.new`, `${JSON.stringify({ format: FORMAT, ...record }, null, 2)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
-}
-
-/** What control planes left that were killed together with their wardens. */
-async function removeLeft(): Promise<void> {
-  for (const name of readdirSync(tmpdir()).filter((of) => of.startsWith(PREFIX))) {
-    const dir = join(realpathSync(tmpdir()), name);
-    const stat = statSync(dir, { throwIfNoEntry: false });
-    if (stat?.isDirectory() !== true || stat.uid !== process.getuid?.() || Date.now() - stat.mtimeMs < LEFT_AFTER_MS) continue;
-    // Elsewhere it cannot be known whether it is in use.
-    if (process.platform !== 'linux') continue;
-    if (await isClaimed(dir)) continue;
-    await sweep(dir);
-    rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-  }
 }
