@@ -58,10 +58,16 @@ export const RULES = [
     packages: ['@kubernetes/client-node'],
   },
   { folder: '`machines`', in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
-  // What a person is shown of a node at one moment. It knows every manager.
+  // What a person is shown of a node at one moment. It knows every manager. Its pages are an extension of a node.
+  {
+    folder: '`shown/src/extension.ts`',
+    in: /^shown\/extension\.ts$/,
+    may: ['machines/', 'shown/', 'ports/', 'actors/'],
+    packages: [],
+  },
   { folder: '`shown`', in: /^shown\//, may: ['machines/', 'shown/'], packages: [] },
   // The ways out of the process, as types, and what an actor may lean on beside them.
-  { folder: '`ports`', in: /^ports\//, may: ['machines/', 'shown/', 'ports/'], packages: [] },
+  { folder: '`ports`', in: /^ports\//, may: ['machines/', 'ports/'], packages: [] },
   {
     folder: '`actors/supervision`',
     in: /^actors\/supervision\//,
@@ -72,14 +78,14 @@ export const RULES = [
   {
     folder: '`actors/*.ts`, the tree and one node',
     in: /^actors\/[^/]+\.ts$/,
-    may: ['machines/', 'shown/', 'ports/', 'actors/'],
+    may: ['machines/', 'ports/', 'actors/'],
     packages: PURE,
   },
   // The flight recorder is told what the supervision shows of itself; it stands below the node that carries it.
   {
     folder: '`actors/recorder`, the flight recorder',
     in: /^actors\/recorder\//,
-    may: ['machines/', 'shown/', 'ports/', 'actors/recorder/'],
+    may: ['machines/', 'ports/', 'actors/recorder/'],
     packages: PURE,
   },
   { folder: '`actors/<layer>`', in: /^actors\//, may: actorMayImport, packages: PURE },
@@ -109,7 +115,7 @@ export const RULES = [
   {
     folder: '`world`',
     in: /^world\//,
-    may: ['machines/', 'deaths/', 'faults/', 'ports/', 'actors/', 'runtimes/hollow/', 'world/'],
+    may: ['machines/', 'deaths/', 'faults/', 'shown/extension.ts', 'ports/', 'actors/', 'runtimes/hollow/', 'world/'],
     packages: PURE,
   },
   {
@@ -119,7 +125,12 @@ export const RULES = [
     packages: PURE,
   },
   // Stands between a node and its ports, and runs a node on what it wrote.
-  { folder: '`replay`', in: /^replay\//, may: ['machines/', 'deaths/', 'faults/', 'ports/', 'actors/', 'replay/'], packages: PURE },
+  {
+    folder: '`replay`',
+    in: /^replay\//,
+    may: ['machines/', 'deaths/', 'faults/', 'shown/extension.ts', 'ports/', 'actors/', 'replay/'],
+    packages: PURE,
+  },
   // The page runs in a browser; what it shares with the daemon are frames and charts.
   {
     folder: '`inspect/page`',
@@ -234,7 +245,7 @@ export const RULES = [
  * Another actor is out of reach. `holders`: see {@link holdersIn}.
  */
 function actorMayImport(importer, imported, holders) {
-  if (['machines/', 'shown/', 'ports/', 'actors/supervision/'].some((below) => imported.startsWith(below))) return true;
+  if (['machines/', 'ports/', 'actors/supervision/'].some((below) => imported.startsWith(below))) return true;
   if (/^actors\/[^/]+\/client\.ts$/.test(imported)) return true;
   const [mine, theirs] = [placeOf(importer), placeOf(imported)];
   if (dirname(mine) !== dirname(theirs)) return false;

@@ -18,6 +18,7 @@ export const FLOORS = [
   'machines/pod/',
   'machines/figures/',
   'machines/chart/',
+  'machines/recorder/',
 ];
 
 /** Folders with several managers in them; the files right in the folder are shared by these. */

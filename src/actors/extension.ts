@@ -3,6 +3,7 @@ import type { NodeConfig } from '../machines/config/config.ts';
 import type { NodeFacts } from '../machines/nodeFacts.ts';
 import type { Ports } from '../ports/ports.ts';
 import type { AdminRoutes } from './edge/admin.ts';
+import type { OwnPages } from './edge/https/routes.ts';
 import type { Inspect } from './edge/server.ts';
 import type { SupervisionTree } from './supervision/tree.ts';
 import type { AnySpec } from './supervision/types.ts';
@@ -14,6 +15,8 @@ export interface Extension {
   ports?(ports: Ports): Ports;
   /** What the admin socket answers for it. */
   routes?: AdminRoutes;
+  /** Pages for people, of the HTTPS server. */
+  readonly pages?: OwnPages;
   /** How many faults are at work. Absent: none may be injected. */
   readonly faults?: { readonly size: number };
   /** It hears of deaths (`deathsAddr`). */

@@ -1,16 +1,16 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
 
-import { createUsageLog, type UsageLog } from '@actorlet/shown/src/deaths/usageLog.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
-import { entryLine, isBelow } from '@actorlet/shown/src/recorderEntry.ts';
 import { apiView, type NodeView } from '../machines/api/messages.ts';
 import { addressesByCloud } from '../machines/api/node/nodeAddresses.ts';
 import { chartOf } from '../machines/chart/definition.ts';
 import type { NodeConfig } from '../machines/config/config.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
+import { createUsageLog, type UsageLog } from '../machines/edge/stats/usageLog.ts';
 import type { GroupDriver, NodeFacts } from '../machines/nodeFacts.ts';
 import { podOfMessage } from '../machines/pod/setAside.ts';
 import { statusesView } from '../machines/pods/status/messages.ts';
+import type { Moment } from '../machines/recorder/moment.ts';
+import { entryLine, isBelow } from '../machines/recorder/recorderEntry.ts';
 import { type CriView, criView } from '../machines/runtime/cri/messages.ts';
 import { handlingPod } from '../ports/handling.ts';
 import type { Clock, Ports } from '../ports/ports.ts';

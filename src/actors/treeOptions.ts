@@ -73,6 +73,7 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
       ...{ nodeName, inspect, build, facts },
       faults: faultsOf(o.extensions),
       routes: o.extensions.flatMap(({ routes }) => routes ?? []),
+      own: o.extensions.find(({ pages }) => pages !== undefined)?.pages ?? null,
       podResources: o.podResources === true,
       podsApi: o.podsApi === true,
     }),

@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RecorderFilter } from '@actorlet/shown/src/moment/moment.ts';
+import type { RecorderFilter } from '@actorlet/kubelet/machines/recorder/moment.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
@@ -92,7 +93,12 @@ async function node() {
     layer('node', [
       layer('foundation', [checkpointSpec({ rootDir: root }), telemetrySpec()]),
       layer('edge', [
-        adminServerSpec({ socketPath, inspect, podLogsDir: '/var/log/pods' }),
+        adminServerSpec({
+          socketPath,
+          inspect,
+          podLogsDir: '/var/log/pods',
+          routes: [shownPages({ inspect, config: { config: { podLogsDir: '/var/log/pods' } } }).routes],
+        }),
         readOnlyServerSpec({ host: '127.0.0.1', port, inspect, nodeName: 'n', build, ...FIGURES }),
       ]),
     ]),

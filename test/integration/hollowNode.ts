@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
@@ -78,7 +79,9 @@ export async function hollowNode(o: HollowNodeOptions = {}): Promise<HollowNode>
         ...o.config,
       },
     });
-    const node = await createNode(config, o.ports === undefined ? ports : o.ports(ports), { extensions: [faultInjection, deathBundles] });
+    const node = await createNode(config, o.ports === undefined ? ports : o.ports(ports), {
+      extensions: [faultInjection, deathBundles, shownPages],
+    });
     await node.start();
     return node;
   };

@@ -12,6 +12,7 @@ import {
   type HollowOptions,
   type HollowRuntime,
 } from '@actorlet/runtimes/src/hollow/index.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { type SimMounts, simMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { type SimIptables, simIptables } from '@actorlet/world/src/host/iptables.ts';
 import { type SimKernelLog, simKernelLog } from '@actorlet/world/src/host/kernelLog.ts';
@@ -372,7 +373,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     const outside = o.ports?.(ports) ?? ports;
     const between = o.between?.(config, outside) ?? { ports: outside, wrap: (n: Node) => n };
     const making = createNode(config, between.ports, {
-      extensions: [faultInjection, deathBundles],
+      extensions: [faultInjection, deathBundles, shownPages],
       ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
     }).then(
       (n) => {

@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LogFile } from '@actorlet/shown/src/pods/podLogs.ts';
+import type { LogFile } from '@actorlet/kubelet/machines/edge/podLogs.ts';
 import { CtlError, EXIT } from './client.ts';
 
 export interface LogsOptions {

@@ -1,10 +1,10 @@
 /** Which actor a person names on the command line. */
 
 import { type AdminClient, CtlError, EXIT } from '@actorlet/admin/src/client.ts';
+import { findSummary, uidOf } from '@actorlet/kubelet/machines/edge/findPod.ts';
 import { type ActorView, actorsMeant, allPaths, findActor, noSuchActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { actorPattern } from '@actorlet/shown/src/match.ts';
-import { findSummary, uidOf } from '@actorlet/shown/src/pods/findPod.ts';
 import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 
 /** The path of the actor that a person means: as `actorctl tree` shows it, with or without `node/`. @throws CtlError for none, or several. */

@@ -1,9 +1,9 @@
 /** The daemon's JSON answers as text. Pure. */
 
+import { eventMessage } from '@actorlet/kubelet/machines/foundation/eventLog.ts';
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { renderTable } from '@actorlet/kubelet/machines/text/table.ts';
-import { eventMessage } from '@actorlet/shown/src/eventLog.ts';
 import { podStatus } from '@actorlet/shown/src/pods/podStatus.ts';
 import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 

@@ -14,8 +14,9 @@ import { apiView } from '@actorlet/kubelet/machines/api/messages.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
+import { entryLine, type RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
-import { entryLine, type RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { run, sampleTree, stateAt, until, views } from '../../../test/edge/harness.ts';
@@ -71,7 +72,16 @@ async function daemon() {
     page: (): InspectionPage => at.page ?? { state: 'off' },
     started: { wallMs: NOW - 300_000, monoMs: 0 },
   };
-  const actor = run(adminServerSpec({ socketPath, inspect, podLogsDir: join(root, 'pods') }), ports, registry);
+  const actor = run(
+    adminServerSpec({
+      socketPath,
+      inspect,
+      podLogsDir: join(root, 'pods'),
+      routes: [shownPages({ inspect, config: { config: { podLogsDir: join(root, 'pods') } } }).routes],
+    }),
+    ports,
+    registry,
+  );
   enders.push(() => actor.stop());
   await until(() => actor.value() === 'listening');
   return { root, socketPath, registry, at, asked };
@@ -317,7 +327,16 @@ describe('actorctl without a daemon', () => {
       recorder: () => ({ entries: [], overwritten: 0 }),
       configz: () => ({}),
     };
-    const actor = run(adminServerSpec({ socketPath, inspect, podLogsDir: '/x' }), ports, bare);
+    const actor = run(
+      adminServerSpec({
+        socketPath,
+        inspect,
+        podLogsDir: '/x',
+        routes: [shownPages({ inspect, config: { config: { podLogsDir: '/x' } } }).routes],
+      }),
+      ports,
+      bare,
+    );
     enders.push(() => actor.stop());
     await until(() => actor.value() === 'listening');
     expect(await ctl(['pods', '--socket', socketPath])).toMatchObject({

@@ -1,7 +1,7 @@
 /** What actorctl says to words that it does not know, and how it shows its commands. No daemon runs. */
 import { Readable } from 'node:stream';
+import { findSummary, podMeant } from '@actorlet/kubelet/machines/edge/findPod.ts';
 import { actorsMeant } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import { findSummary, podMeant } from '@actorlet/shown/src/pods/findPod.ts';
 import { expect, it } from 'vitest';
 import { runCtl } from '../src/cli.ts';
 

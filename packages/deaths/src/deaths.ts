@@ -18,11 +18,11 @@ import {
   deathsDir,
   deathsView,
 } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { LazyMoment } from '@actorlet/kubelet/machines/xstate/facts.ts';
 import { provided } from '@actorlet/kubelet/machines/xstate/provide.ts';
 import { bundleOf, bundleText } from '@actorlet/shown/src/deaths/bundle.ts';
 import { lastSaid } from '@actorlet/shown/src/deaths/gathered.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
 import { workerWords } from '@actorlet/shown/src/workerWords.ts';
 import { fromPromise } from 'xstate';
 import { type DeathsFacts, deathsMachine, type Kept, pushedOut } from './deathsMachine.ts';

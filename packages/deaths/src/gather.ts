@@ -1,6 +1,7 @@
 /** Gathers what the node knows of one death. What cannot be had is left out: a bundle with less is better than none. */
 
 import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
+import type { UsageLog } from '@actorlet/kubelet/machines/edge/stats/usageLog.ts';
 import { shownImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { pathName } from '@actorlet/kubelet/machines/pod/pathName.ts';
@@ -8,6 +9,7 @@ import { containerLogPath, podFolder, podLogDir } from '@actorlet/kubelet/machin
 import { type PodRecord, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
 import { type Death, deathId } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { MASKED } from '@actorlet/kubelet/machines/text/shownUrl.ts';
 import { ifThere } from '@actorlet/kubelet/ports/ifThere.ts';
@@ -26,8 +28,6 @@ import {
 } from '@actorlet/shown/src/deaths/gathered.ts';
 import { LOG_BYTES_MAX, logTail } from '@actorlet/shown/src/deaths/logTail.ts';
 import { redacted } from '@actorlet/shown/src/deaths/redact.ts';
-import type { UsageLog } from '@actorlet/shown/src/deaths/usageLog.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
 import { whyPod } from '@actorlet/shown/src/why/whyOf.ts';
 import { judged, stopSaid } from './judge.ts';
 

@@ -18,6 +18,7 @@ import { traceTheNode } from '@actorlet/kubelet/boot/steps/tracing.ts';
 import type { KubeletConfiguration, NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { serveTheApi } from './api/step.ts';
 import { observedPorts } from './border/border.ts';
 import { findTheKubelet, observeArguments, watchTheKubelet } from './found/step.ts';
@@ -119,7 +120,7 @@ export async function observe(argv: readonly string[]): Promise<number> {
         const real = await createRealPorts({ ...config, flags: { ...config.flags, rootDir: folder } }, input);
         return observedPorts(real, { config, stateDir: folder }).ports;
       },
-      createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [deathBundles, observer] }),
+      createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [deathBundles, observer, shownPages] }),
     },
   });
 }

@@ -7,11 +7,11 @@
 import type { Extension, ExtensionHost } from '@actorlet/kubelet/actors/extension.ts';
 import type { ActorCtx, ActorSpec } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { podGroup } from '@actorlet/kubelet/machines/allocation/cgroups/names.ts';
+import type { UnexpectedAct } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { runtimePodsView } from '@actorlet/kubelet/machines/runtime/pleg/messages.ts';
 import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
-import type { UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
 import { observerView } from '@actorlet/shown/src/observer/ledger.ts';
 import { fromCallback } from 'xstate';
 import { unexpectedActs } from './unexpected.ts';

@@ -1,8 +1,9 @@
 /** Acts of the kubelet that this tree would not have done, as a listing of the runtime shows them. Pure. */
+
+import type { UnexpectedAct } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { lastingContainers } from '@actorlet/kubelet/machines/pod/resources/podLevel.ts';
 import type { ListedPod, RuntimePodsView } from '@actorlet/kubelet/machines/pod/runtime/seen.ts';
 import { isWanted, type PodsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import type { UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
 
 type Listed = ListedPod['containers'][number];
 

@@ -4,10 +4,11 @@ import { createNode, type Node } from '@actorlet/kubelet/actors/node.ts';
 import { defaultNodeConfig } from '@actorlet/kubelet/machines/config/defaults.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { type StatusEntry, statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { findActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { whyOf } from '@actorlet/shown/src/why/whyOf.ts';
 import { MANIFESTS, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../../../test/integration/virtualNode.ts';
 import { collectingLogger, type LogLine, memoryMetrics } from '../../../test/supervision/fakePorts.ts';
@@ -71,7 +72,7 @@ export async function beside(o: BesideOptions = {}): Promise<Beside> {
   const outside = counted({ ...raw, metrics: memoryMetrics(), log: collectingLogger(lines) }, acts);
   const { ports, expectations } = observedPorts(o.changed?.(outside) ?? outside, { config, stateDir: STATE });
   let node: Node | undefined;
-  void createNode(config, ports, { extensions: [observer] }).then((made) => {
+  void createNode(config, ports, { extensions: [observer, shownPages] }).then((made) => {
     node = made;
   });
   await h.until('the observer is made', () => node !== undefined);

@@ -127,13 +127,3 @@ export const LEDGER = {
 export type Explanation = ObjectOf<typeof WHY>;
 export type PodExplained = ObjectOf<typeof POD>;
 export type NodeExplained = ObjectOf<typeof NODE>;
-
-/** A recording that is being written, or that ended while its daemon goes on. */
-export interface InputsRecorded {
-  readonly file: string;
-  readonly bytes: number;
-  /** Of its folder. */
-  readonly maxMib: number;
-  /** '' while it is written. */
-  readonly ended: string;
-}

@@ -4,9 +4,9 @@ import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { manifestOf, manifestsView } from '@actorlet/kubelet/machines/pods/podConfig/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
-import type { Moment } from './moment/moment.ts';
 
 export interface NodeFactsPage {
   name: string;

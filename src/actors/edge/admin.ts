@@ -4,14 +4,8 @@
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
 
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
-import { json as jsonPage, podsAnswer, type ShownPage, withPods } from '@actorlet/shown/src/moment/pages.ts';
-import { nodePage } from '@actorlet/shown/src/nodePage.ts';
-import { findPod, recordMeant } from '@actorlet/shown/src/pods/findPod.ts';
-import { logFileOf } from '@actorlet/shown/src/pods/podLogs.ts';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import type { PodVolumes } from '../../machines/figures/volumeStats.ts';
-import { statusesView } from '../../machines/pods/status/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest } from '../../ports/sockets/net.ts';
 import { criClient } from '../runtime/client.ts';
@@ -20,13 +14,12 @@ import { execOffer } from './admin/execOffer.ts';
 import { recordRoute } from './admin/recordRoute.ts';
 import { restartRoute } from './admin/restartRoute.ts';
 import { json, METHOD_NOT_ALLOWED, type Route, type Routes, router, text } from './answers/answers.ts';
-import { liveMoment } from './answers/liveMoment.ts';
-import { ownPages, replyOf, shown } from './answers/ownPages.ts';
 import { type Inspect, specOfServer } from './server.ts';
 import type { FigureOptions } from './stats/figures.ts';
 import { createStats } from './stats/stats.ts';
 
-export type AdminRoutes = (ctx: ActorCtx<ServerEvent>) => Partial<Routes>;
+/** `faults`: how many are at work; null where none may be injected. */
+export type AdminRoutes = (ctx: ActorCtx<ServerEvent>, faults: { readonly size: number } | null) => Partial<Routes>;
 
 export interface AdminOptions {
   /** `<root-dir>/actorlet.sock`. */
@@ -55,13 +48,8 @@ export function adminServerSpec(o: AdminOptions): ActorSpec<ServerEvent> {
 }
 
 function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRequest) => Promise<HttpReply> {
-  const { registry, ports } = ctx;
-  const now = (): Moment => liveMoment({ registry, inspect: o.inspect, clock: ports.clock, faults: o.faults ?? null });
-  const page =
-    (path: string): Route =>
-    (req) =>
-      shown(path, now(), req);
-  const more = (o.routes ?? []).map((routes) => routes(ctx));
+  const { ports } = ctx;
+  const more = (o.routes ?? []).map((routes) => routes(ctx, o.faults ?? null));
   return router({
     any: {
       '/exec': (req) => execOffer(ctx, req),
@@ -71,42 +59,12 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     },
     below: Object.assign({}, ...more.map(({ below }) => below)),
     get: {
-      ...ownPages(ctx, o.inspect),
-      '/healthz': page('/healthz'),
-      '/chart': page('/chart'),
-      '/timeline': page('/timeline'),
-      '/deaths': page('/deaths'),
-      '/disagreements': page('/disagreements'),
       '/page': () => pageAddress(o),
       '/summary': summaryRoute(ctx, o),
-      '/node': () => json(nodePage(now(), o.inspect.identity?.kubeconfig)),
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
-      '/pods': (req) => podsPage(now(), req),
-      '/logs': (req) => logFile(ctx, { m: now(), podLogsDir: o.podLogsDir, req }),
       ...Object.assign({}, ...more.map(({ get }) => get)),
     },
   });
-}
-
-/** With labels, which go to who may open this socket, and into no recording or page. `?full`: with the whole pod. `?uid=`: one pod. */
-function podsPage(m: Moment, req: HttpRequest): HttpReply {
-  const page = withPods(m, (view) => {
-    const statuses = m.read(statusesView);
-    const answer = podsAnswer(m, view);
-    const whole = (uid: string) => {
-      const pod = view.records.get(uid)?.pod;
-      return pod === undefined ? undefined : { ...pod, status: statuses?.get(uid)?.status ?? pod.status };
-    };
-    const uid = req.query.get('uid');
-    const chosen = uid === null ? answer.pods : answer.pods.filter((line) => line.uid === uid);
-    const pods = chosen.map((line) => ({
-      ...line,
-      labels: view.records.get(line.uid)?.pod.metadata.labels ?? {},
-      ...(req.query.has('full') ? { pod: whole(line.uid) } : {}),
-    }));
-    return jsonPage({ ...answer, pods });
-  });
-  return replyOf(page);
 }
 
 /** Processor and memory of the node and its pods, as /stats/summary has them. */
@@ -151,23 +109,4 @@ function pageAddress({ inspect }: AdminOptions): HttpReply {
     case 'off':
       return text('404: the inspection page is off; start the daemon with --actorlet-inspect\n', 404);
   }
-}
-
-function logFile(ctx: ActorCtx<ServerEvent>, o: { m: Moment; podLogsDir: string; req: HttpRequest }): HttpReply {
-  const page = withPods(o.m, ({ records }) => {
-    const query = o.req.query.get('pod') ?? '';
-    const found = findPod(query, records);
-    const refused = (status: number, why: string): ShownPage => ({ status, json: false, body: `${status}: ${why}\n` });
-    if (found.kind === 'many') return refused(400, `${query} fits several pods: ${found.names.join(', ')}`);
-    if (found.kind === 'none') return refused(404, `no pod called ${JSON.stringify(query)} on this node${recordMeant(query, records)}`);
-    const file = logFileOf({
-      record: found.record,
-      status: ctx.registry.read(statusesView)?.value.get(found.uid)?.status,
-      container: o.req.query.get('container') ?? '',
-      previous: o.req.query.has('previous'),
-      podLogsDir: o.podLogsDir,
-    });
-    return file.ok ? jsonPage(file) : refused(file.status, file.reason);
-  });
-  return replyOf(page);
 }

@@ -6,6 +6,7 @@ import type { NodeFacts } from '../../machines/nodeFacts.ts';
 import type { AdminOptions } from './admin.ts';
 import type { HealthzOptions } from './healthz.ts';
 import type { HttpsOptions } from './https/https.ts';
+import type { OwnPages } from './https/routes.ts';
 import type { PodResourcesOptions } from './podResources.ts';
 import type { PodsApiOptions } from './podsApi.ts';
 import type { ReadOnlyOptions } from './readOnly.ts';
@@ -30,17 +31,18 @@ interface FigureInput extends Pick<FigureOptions, 'nodeName' | 'inspect' | 'buil
 interface EdgeInput extends FigureInput {
   faults: NonNullable<AdminOptions['faults']> | null;
   routes: NonNullable<AdminOptions['routes']>;
+  own: OwnPages | null;
   podResources: boolean;
   podsApi: boolean;
 }
 
-export function edgeOptions(config: NodeConfig, { faults, routes, podResources, podsApi, ...o }: EdgeInput): EdgeOptions {
+export function edgeOptions(config: NodeConfig, { faults, routes, own, podResources, podsApi, ...o }: EdgeInput): EdgeOptions {
   const { config: c, flags, gates } = config;
   return {
     admin: flags.adminSocket === '' ? null : adminOptions(config, { ...o, faults, routes }),
     healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
     readOnly: c.readOnlyPort === 0 ? null : { host: c.address, port: c.readOnlyPort, ...figureOptions(config, o) },
-    https: c.enableServer ? httpsOptions(config, o) : null,
+    https: c.enableServer ? { ...httpsOptions(config, o), own } : null,
     podResources: podResources
       ? {
           rootDir: flags.rootDir,

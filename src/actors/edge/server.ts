@@ -1,10 +1,10 @@
 /** What every server of the edge shares: the actor that listens, a small router and the words of its errors. */
 
-import type { UsageLog } from '@actorlet/shown/src/deaths/usageLog.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
 import { fromPromise } from 'xstate';
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import { serverMachine } from '../../machines/edge/serverMachine.ts';
+import type { UsageLog } from '../../machines/edge/stats/usageLog.ts';
+import type { Moment } from '../../machines/recorder/moment.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { provided } from '../../machines/xstate/provide.ts';
 import type { Listening } from '../../ports/listening.ts';

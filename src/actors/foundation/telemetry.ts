@@ -4,9 +4,9 @@
  * Rebuilt from: the last published view.events.
  */
 
-import { createEventLog, EVENT_LOG_LIMITS, type EventLogLimits } from '@actorlet/shown/src/eventLog.ts';
 import { fromCallback } from 'xstate';
 import { apiAddr } from '../../machines/api/messages.ts';
+import { createEventLog, EVENT_LOG_LIMITS, type EventLogLimits } from '../../machines/foundation/eventLog.ts';
 import { type EventsEvent, eventsAddr, eventsView, type RecordedEvent } from '../../machines/foundation/messages.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';

@@ -1,7 +1,7 @@
 /** What the containers of a pod did, from what was seen of them. Pure. */
 
-import type { ContainerSpan, SeenContainer } from '@actorlet/shown/src/moment/podHistory.ts';
 import type { ContainerStatus, PodStatus } from '../../machines/kube/types.ts';
+import type { ContainerSpan, SeenContainer } from '../../machines/recorder/podHistory.ts';
 
 /** Adds a span for each container that is in another state than its last span says. Answers whether there was one. */
 export function noteContainers(spans: ContainerSpan[], seen: readonly SeenContainer[], atMs: number): boolean {

@@ -3,11 +3,10 @@
  * where the node is inspected or keeps deaths; bounded per pod and in pods, the one that was quiet the longest goes first.
  */
 
-import { BUNDLE_ENTRIES } from '@actorlet/shown/src/deaths/bundle.ts';
-import type { PodHistory, RuntimeCall } from '@actorlet/shown/src/moment/podHistory.ts';
 import type { PodStatus } from '../../machines/kube/types.ts';
 import type { StatusView } from '../../machines/pods/status/messages.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import { BUNDLE_ENTRIES, type PodHistory, type RuntimeCall } from '../../machines/recorder/podHistory.ts';
 import type { SupervisionEvent } from '../../machines/supervision/observed.ts';
 import { CRI_LABELS } from '../../machines/wire/cri.ts';
 import type { Clock, Cri, CriError } from '../../ports/ports.ts';

@@ -3,8 +3,8 @@
  * text of causes, never the payload of a message, so a dump holds no secret of a pod.
  */
 
-import type { RecorderFilter } from '@actorlet/shown/src/moment/moment.ts';
-import { cutEntry as cut, entryLine, isBelow, type RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import type { RecorderFilter } from '../../machines/recorder/moment.ts';
+import { cutEntry as cut, entryLine, isBelow, type RecorderEntry } from '../../machines/recorder/recorderEntry.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
 import type { SupervisionEvent } from '../../machines/supervision/observed.ts';
 

@@ -1,8 +1,8 @@
 /** A pod's life as far as it is kept. */
 
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
-import { transitionOf } from '@actorlet/shown/src/recorderEntry.ts';
 import { workersAddr } from '../../machines/pods/workers/messages.ts';
+import type { Moment } from '../../machines/recorder/moment.ts';
+import { transitionOf } from '../../machines/recorder/recorderEntry.ts';
 import type { History } from './history.ts';
 import type { Recorder } from './recorder.ts';
 

@@ -1,5 +1,14 @@
 /** The port that switches the recording of inputs on and off. */
-import type { InputsRecorded } from '@actorlet/shown/src/answers.ts';
+
+/** A recording that is being written, or that ended while its daemon goes on. */
+export interface InputsRecorded {
+  readonly file: string;
+  readonly bytes: number;
+  /** Of its folder. */
+  readonly maxMib: number;
+  /** '' while it is written. */
+  readonly ended: string;
+}
 
 export interface RecordingWanted {
   folder: string;

@@ -1,5 +1,5 @@
 /** The port of a node that observes: another program is the kubelet of its machine. */
-import type { ObserverLedger, UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
+import type { ObserverLedger, UnexpectedAct } from '../../machines/foundation/observerLedger.ts';
 
 export interface Observer {
   /** What is expected of the kubelet now, and where it did something else. */

@@ -4,7 +4,7 @@
  */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Disagreement } from '@actorlet/shown/src/observer/ledger.ts';
+import type { Disagreement } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scratch } from '../../../packages/sim/test/mutants/scratch.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';

@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type AdminClient, adminClient } from '@actorlet/admin/src/client.ts';
-import type { ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
+import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { until } from './ports.ts';
 
 const project = join(import.meta.dirname, '..', '..', '..');

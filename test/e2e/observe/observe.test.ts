@@ -1,8 +1,8 @@
 /** `actorlet observe` as a process, beside one of our daemons on the embedded runtime as the other kubelet. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
-import type { ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BY_PROGRAM, buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { Observer } from '../lab/observer.ts';

@@ -7,7 +7,8 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { type HttpsOptions, httpsServerSpec } from '../../../src/actors/edge/https/https.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
@@ -169,6 +170,7 @@ export async function startLab(
     ...FLAGZ,
   };
   const spec = httpsServerSpec({
+    own: shownPages({ inspect, config: { config: { podLogsDir: '' } } }).pages,
     host: '127.0.0.1',
     port: 0,
     certFile: join(dir, 'tls.crt'),

@@ -5,7 +5,7 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
+import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
 import { sh, steady } from '../../e2e/manifests.ts';
 import { startDriver } from '../../volumes/csiDriver.ts';

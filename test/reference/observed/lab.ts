@@ -1,7 +1,7 @@
 /** The reference kubelet on a lab, and an observer beside it; and what the observer's ledger comes to, in lines. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
+import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { createAudit } from '../../../bench/lib/audit.ts';
 import { type Cluster, LONG, startCluster } from '../../cluster/cluster.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';

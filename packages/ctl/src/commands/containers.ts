@@ -2,8 +2,8 @@
 
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { printLogs } from '@actorlet/admin/src/logs.ts';
+import type { LogFile } from '@actorlet/kubelet/machines/edge/podLogs.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
-import type { LogFile } from '@actorlet/shown/src/pods/podLogs.ts';
 import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 import { type Asked, type Command, printData, wantsData } from '../asked.ts';
 import { notStarted } from '../exec/notStarted.ts';

@@ -19,6 +19,7 @@ import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { Ports, Rng } from '@actorlet/kubelet/ports/ports.ts';
 import type { DevicePlugins } from '@actorlet/kubelet/ports/sockets/devicePlugins.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { simDisk } from '@actorlet/world/src/disk/disk.ts';
 import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { countingMetrics } from '@actorlet/world/src/node/instruments.ts';
@@ -213,7 +214,7 @@ export class Member {
     this.#building = createNode(this.#config, ports, {
       build,
       recorderEntries: RECORDER_ENTRIES,
-      extensions: [faultInjection, deathBundles],
+      extensions: [faultInjection, deathBundles, shownPages],
     });
     const node = await this.#building;
     if (signal.aborted) return;

@@ -16,9 +16,9 @@ import {
 } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { imagesOf } from '@actorlet/shown/src/moment/images.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import { claimWords } from '@actorlet/shown/src/why/whyClaims.ts';
 import type { DecisionsFrame } from './frames.ts';
 

@@ -5,16 +5,16 @@
 
 import type { Chart } from '@actorlet/kubelet/machines/chart/definition.ts';
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import type { Disagreement, ExpectedAct, ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { LifeStep } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { ContainerSummary } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
+import type { PodHistory } from '@actorlet/kubelet/machines/recorder/podHistory.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import type { VolumeSummary } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
 import type { Cause } from '@actorlet/kubelet/machines/supervision/address.ts';
 import type { ShownImage } from '@actorlet/shown/src/moment/images.ts';
-import type { PodHistory } from '@actorlet/shown/src/moment/podHistory.ts';
 import type { PodTrouble } from '@actorlet/shown/src/moment/wrong.ts';
-import type { Disagreement, ExpectedAct, ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
 import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import type { Shown } from '../project.ts';
 
 /** Grows with each change that an older page could not read. */

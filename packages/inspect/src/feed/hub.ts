@@ -7,8 +7,8 @@
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import type { ActorState } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { lostPeers } from '@actorlet/shown/src/moment/lostPeers.ts';
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import { WatchedActor } from './actorDetail.ts';
 import { decisionsFrame } from './decisions.ts';
 import {

@@ -1,7 +1,9 @@
 /** What a kubelet that is observed has not done, and where it does something else, for the page. Pure. */
+
+import type { Disagreement } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
-import { type Disagreement, disagreementText, observerView, standing } from '@actorlet/shown/src/observer/ledger.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
+import { disagreementText, observerView, standing } from '@actorlet/shown/src/observer/ledger.ts';
 import type { AboutKubelet, DisagreementShown, KubeletFrame, Listed } from './frames.ts';
 
 const LISTED_MAX = 100;

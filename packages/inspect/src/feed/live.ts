@@ -3,7 +3,7 @@
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import { timelineOf } from '@actorlet/kubelet/actors/recorder/timeline.ts';
 import { chartOf } from '@actorlet/kubelet/machines/chart/definition.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 
 export function momentOf(node: Inspected): Moment {
   const { tree, clock, recorder, history } = node;

@@ -8,9 +8,9 @@ import { type PodRecord, podsView } from '@actorlet/kubelet/machines/pods/manage
 import { podLifeMachine } from '@actorlet/kubelet/machines/pods/manager/podLifeMachine.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { probesView } from '@actorlet/kubelet/machines/services/probes/messages.ts';
 import { volumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
 import { whyPod } from '@actorlet/shown/src/why/whyOf.ts';
 import { workerWords } from '@actorlet/shown/src/workerWords.ts';
 import type { ContainerRow, LifeFrame, PodFrame } from './frames.ts';

@@ -1,5 +1,5 @@
 /** Parts of a pod's page that need nothing of a running node. Pure. */
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import type { PodFrame } from './frames.ts';
 
 export const MESSAGES_MAX = 160;

@@ -1,7 +1,8 @@
 /** What is wrong with a node, for the page. Pure. */
+
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { deathsView } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { wrongWith } from '@actorlet/shown/src/moment/wrong.ts';
 import type { ProblemsFrame } from './frames.ts';
 import { kubeletProblems } from './kubelet.ts';

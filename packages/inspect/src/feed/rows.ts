@@ -2,9 +2,9 @@
 
 import { type PodRecord, type PodsView, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { type StatusView, statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { lostPeers } from '@actorlet/shown/src/moment/lostPeers.ts';
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
 import { summarizePods } from '@actorlet/shown/src/pods/podSummary.ts';
 import { treeHealth } from '@actorlet/shown/src/treeHealth.ts';
 import type { ActorRow, PodRow } from './frames.ts';

@@ -1,6 +1,6 @@
 /** Small parts that several views share. */
 
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { Component, type ReactNode, useState } from 'react';
 import type { Shown } from '../project.ts';
 import { hrefOf } from './route.ts';

@@ -1,7 +1,7 @@
 /** What the page knows of the node: one WebSocket, its frames folded into one state that components subscribe to. */
 
 import type { Chart } from '@actorlet/kubelet/machines/chart/definition.ts';
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { useSyncExternalStore } from 'react';
 import type {
   ActorFrame,

@@ -1,7 +1,7 @@
 /** Entries of the flight recorder and rows of actors as numbers and a growing list of strings: most of them repeat. Pure. */
 
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import type { RowFact } from './facts/row.ts';
 import {
   ACTOR_TYPES,

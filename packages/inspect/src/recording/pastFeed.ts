@@ -3,8 +3,8 @@
 import { activeStates } from '@actorlet/kubelet/machines/chart/active.ts';
 import { type Chart, statesOf } from '@actorlet/kubelet/machines/chart/definition.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import { transitionOf } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { isUp } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import { transitionOf } from '@actorlet/shown/src/recorderEntry.ts';
 import { decisionsFrame } from '../feed/decisions.ts';
 import {
   type ActorFrame,

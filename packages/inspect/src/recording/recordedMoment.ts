@@ -2,11 +2,11 @@
 
 import { timelineOf } from '@actorlet/kubelet/actors/recorder/timeline.ts';
 import type { Chart } from '@actorlet/kubelet/machines/chart/definition.ts';
+import type { Moment, PodTimeline, RecorderFilter } from '@actorlet/kubelet/machines/recorder/moment.ts';
+import type { PodHistory } from '@actorlet/kubelet/machines/recorder/podHistory.ts';
+import { isBelow, type RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import type { ViewKey } from '@actorlet/kubelet/machines/supervision/address.ts';
-import type { Moment, PodTimeline, RecorderFilter } from '@actorlet/shown/src/moment/moment.ts';
-import type { PodHistory } from '@actorlet/shown/src/moment/podHistory.ts';
-import { isBelow, type RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import { CLOCK, FAULTS } from './facts/names.ts';
 import { KEPT_BY_NAME, WHOLE } from './facts/views.ts';
 import type { RecordedRow } from './pack.ts';

@@ -8,7 +8,7 @@ import { RECORDER_CAPACITY } from '@actorlet/kubelet/actors/recorder/recorder.ts
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { shownImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
-import type { RuntimeCall } from '@actorlet/shown/src/moment/podHistory.ts';
+import type { RuntimeCall } from '@actorlet/kubelet/machines/recorder/podHistory.ts';
 import { withoutSecrets } from './facts/hidden.ts';
 import { type Fact, Look } from './facts/look.ts';
 import type { RowFact } from './facts/row.ts';

@@ -11,9 +11,9 @@ import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { podManagerAddr, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { type StatusView, statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { workersAddr } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
+import type { RuntimeCall } from '@actorlet/kubelet/machines/recorder/podHistory.ts';
 import type { Cause } from '@actorlet/kubelet/machines/supervision/address.ts';
 import { CriError } from '@actorlet/kubelet/ports/ports.ts';
-import type { RuntimeCall } from '@actorlet/shown/src/moment/podHistory.ts';
 import type { PodTrace, Span, StatusWrite, TracedCall, TraceKind, WorkerStep } from './model.ts';
 import { spansOf } from './spans.ts';
 

@@ -2,7 +2,7 @@
 
 import { noteContainers, seenIn } from '@actorlet/kubelet/actors/recorder/containerSpans.ts';
 import type { ContainerStatus, PodStatus } from '@actorlet/kubelet/machines/kube/types.ts';
-import type { ContainerSpan } from '@actorlet/shown/src/moment/podHistory.ts';
+import type { ContainerSpan } from '@actorlet/kubelet/machines/recorder/podHistory.ts';
 import { describe, expect, it } from 'vitest';
 import { containerLanes, firstWindow, phasesOf, spanOf, type Told, ticksOf } from '../../src/page/views/pod/lanes.ts';
 

@@ -3,11 +3,11 @@
  * function of a port, that is not in the table is refused.
  */
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
+import type { UnexpectedAct } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Cgroups } from '@actorlet/kubelet/ports/machine/cgroups.ts';
 import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
 import type { Clock, Ports } from '@actorlet/kubelet/ports/ports.ts';
-import type { UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
 import { KubeBorder } from './api/kube.ts';
 import { pullWords } from './api/shows.ts';
 import { FileBorder } from './disk/files.ts';

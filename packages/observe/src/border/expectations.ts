@@ -1,8 +1,14 @@
 /** What the kubelet is expected to do, until the world shows it; and each act that did not come in time. */
 
+import {
+  type Disagreement,
+  EXPECTED_KINDS,
+  type ExpectedAct,
+  type ExpectedKind,
+  type ObserverLedger,
+  type UnexpectedAct,
+} from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { Clock, Metrics } from '@actorlet/kubelet/ports/ports.ts';
-import type { Disagreement, ExpectedAct, ExpectedKind, ObserverLedger, UnexpectedAct } from '@actorlet/shown/src/observer/ledger.ts';
-import { EXPECTED_KINDS } from '@actorlet/shown/src/observer/ledger.ts';
 import { KIND_FACTS, knownDifference } from './kinds.ts';
 
 /** Beyond it the oldest that are settled go first. */

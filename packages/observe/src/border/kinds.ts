@@ -1,5 +1,5 @@
 /** What is known of each kind of act: within which time a kubelet does it, and which rule says so. */
-import type { ExpectedKind } from '@actorlet/shown/src/observer/ledger.ts';
+import type { ExpectedKind } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 
 interface KindFacts {
   /** From the moment at which this tree would have done it, or the kubelet was last seen at work on its like. */

@@ -1,4 +1,5 @@
 /** A recording is played to a node of this checkout. In which order, and with which answers, is the matching's. */
+
 import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import type { Extend } from '@actorlet/kubelet/actors/extension.ts';
@@ -7,6 +8,7 @@ import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/type
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import type { Header } from '../entries.ts';
 import { Hand } from '../outside.ts';
 import { podOf } from '../told/podOf.ts';
@@ -79,7 +81,7 @@ export class Player {
     try {
       const node = await createNode(this.#o.config, ports, {
         ...(options as NodeOptions),
-        extensions: [faultInjection, deathBundles, ...(this.#o.extensions ?? [])],
+        extensions: [faultInjection, deathBundles, shownPages, ...(this.#o.extensions ?? [])],
         ...this.#o.given,
       });
       this.node = node;

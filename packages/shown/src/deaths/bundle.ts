@@ -1,11 +1,12 @@
 /** All that is kept of one death: what `actorctl death` shows. Made from facts, with every text hidden that may hold a secret. Pure. */
+
+import type { UsageSample } from '@actorlet/kubelet/machines/edge/stats/usageLog.ts';
+import { eventMessage } from '@actorlet/kubelet/machines/foundation/eventLog.ts';
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import type { Death, DeathHead } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import { BUNDLE_ENTRIES, type ContainerSpan, type PodHistory, type RuntimeCall } from '@actorlet/kubelet/machines/recorder/podHistory.ts';
 import type { Cause } from '@actorlet/kubelet/machines/supervision/address.ts';
-import { eventMessage } from '../eventLog.ts';
-import type { ContainerSpan, PodHistory, RuntimeCall } from '../moment/podHistory.ts';
 import { titleOf, whatNext } from './sentences.ts';
-import type { UsageSample } from './usageLog.ts';
 
 /** Grows when an older reader would misread the file. */
 const BUNDLE_FORMAT = 1;
@@ -113,8 +114,6 @@ export interface DeathBundle {
 }
 
 const EVENTS_MAX = 40;
-/** The newest entries of a pod's history that a bundle has. */
-export const BUNDLE_ENTRIES = { steps: 60, calls: 60, spans: 40 } as const;
 const SAMPLES_MAX = 200;
 const WHY_LINES_MAX = 80;
 /** Longest line of any text but those of logs. */

@@ -6,11 +6,11 @@ import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { PROBE_FIELDS, PROBE_NAMES, PROBE_TYPES } from '@actorlet/kubelet/machines/pod/probes/probes.ts';
 import type { Death } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
 import { type OomReport, oomView } from '@actorlet/kubelet/machines/runtime/oom.ts';
 import { probesView } from '@actorlet/kubelet/machines/services/probes/messages.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
-import type { Moment } from '../moment/moment.ts';
 import type { GroupRead, NodeThen, ProbeShown } from './bundle.ts';
 
 export function eventsOf(m: Pick<Moment, 'read'>, uid: string): RecordedEvent[] {

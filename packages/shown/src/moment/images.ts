@@ -1,9 +1,10 @@
 /** Images of the node, by their names: who uses them, and in which order the collector takes the others. Pure. */
+
 import type { ContainerStatus } from '@actorlet/kubelet/machines/kube/types.ts';
 import { isRefused, type PodRecord, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { imageLedger, imagesOfPod, wholeName } from '@actorlet/kubelet/machines/reclaim/imageGc/imageGc.ts';
-import type { Moment } from './moment.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 
 export interface ShownImage {
   id: string;

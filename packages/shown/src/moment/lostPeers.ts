@@ -1,8 +1,8 @@
 /** What a node works with and cannot reach: the runtime, its network, the API server, the list of pods. Pure. */
 import { apiAddr, apiView, isDeaf } from '@actorlet/kubelet/machines/api/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { criAddr, criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
-import type { Moment } from './moment.ts';
 
 /** By the actor that has the link. */
 export function lostPeers(m: Pick<Moment, 'read' | 'stateAt' | 'monoMs'>): ReadonlyMap<string, string> {

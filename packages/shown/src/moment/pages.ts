@@ -1,18 +1,18 @@
 /** What a daemon answers on its admin socket, and a recording in its place: pages of what is known at one moment. Pure. */
 
 import { activeStates } from '@actorlet/kubelet/machines/chart/active.ts';
+import { findPod, recordMeant, uidOf } from '@actorlet/kubelet/machines/edge/findPod.ts';
 import { eventsView } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { type PodsView, podManagerAddr, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { deathsView } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import { awayText, type Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
+import { entryLine } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { actorsMeant, allPaths, findActor, noSuchActor } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { actorPattern } from '../match.ts';
 import { observerView } from '../observer/ledger.ts';
-import { findPod, recordMeant, uidOf } from '../pods/findPod.ts';
-import { entryLine } from '../recorderEntry.ts';
 import { renderTree } from '../tree.ts';
 import { whyOf } from '../why/whyOf.ts';
 import { lostPeers } from './lostPeers.ts';
-import { awayText, type Moment } from './moment.ts';
 import { nameActors, podLines, unusableManifests, wrongWith } from './wrong.ts';
 
 /** `json`: the body is that, else plain text. */

@@ -4,11 +4,11 @@ import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { sourceErrorsView } from '@actorlet/kubelet/machines/pods/podConfig/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { podStatus, podTone, podTrouble, type Tone } from '../pods/podStatus.ts';
 import { type PodSummary, summarizePods } from '../pods/podSummary.ts';
 import { type ActorHealth, treeHealth } from '../treeHealth.ts';
 import { lostPeers } from './lostPeers.ts';
-import type { Moment } from './moment.ts';
 
 export interface PodTrouble {
   uid: string;

@@ -1,7 +1,8 @@
 /** What `why` says of a pod, as data for programs. Pure. */
+
+import { eventMessage } from '@actorlet/kubelet/machines/foundation/eventLog.ts';
 import type { PodRecord } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { PodExplained } from '../answers.ts';
-import { eventMessage } from '../eventLog.ts';
 import { explainedContainers } from '../why/containers.ts';
 import { errorsOfPod, leftAloneOf, type WhyInput } from '../why/whySources.ts';
 import { summarizePod } from './podSummary.ts';

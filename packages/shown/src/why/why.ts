@@ -1,5 +1,7 @@
 /** Why a pod is as it is, as a chain a person can follow: what `actorctl why` prints. Pure. */
 
+import { type Findable, findPod, recordMeant } from '@actorlet/kubelet/machines/edge/findPod.ts';
+import { eventMessage } from '@actorlet/kubelet/machines/foundation/eventLog.ts';
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import type { Pod, PodStatus } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { WaitingPod } from '@actorlet/kubelet/machines/pods/admission/messages.ts';
@@ -11,8 +13,6 @@ import { isUp } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { clockTime, shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { Explanation } from '../answers.ts';
-import { eventMessage } from '../eventLog.ts';
-import { type Findable, findPod, recordMeant } from '../pods/findPod.ts';
 import { podFacts } from '../pods/podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { containerLines, explainedContainers } from './containers.ts';

@@ -2,13 +2,13 @@
 import { AWAITING_REASONS } from '@actorlet/kubelet/machines/api/messages.ts';
 import { waitingPodsView } from '@actorlet/kubelet/machines/pods/admission/messages.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { plegAddr } from '@actorlet/kubelet/machines/runtime/pleg/messages.ts';
 import { volumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { Explanation } from '../answers.ts';
-import type { Moment } from '../moment/moment.ts';
 import { wrongWith } from '../moment/wrong.ts';
 import { nodePage } from '../nodePage.ts';
 import { disagreementText, notYet, observerView, standing } from '../observer/ledger.ts';

@@ -6,11 +6,11 @@ import { waitingPodsView } from '@actorlet/kubelet/machines/pods/admission/messa
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { manifestsView, sourceErrorsView } from '@actorlet/kubelet/machines/pods/podConfig/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
 import { runtimePodsView } from '@actorlet/kubelet/machines/runtime/pleg/messages.ts';
 import { volumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
 import type { Explanation } from '../answers.ts';
-import type { Moment } from '../moment/moment.ts';
 import { observerView } from '../observer/ledger.ts';
 import { explainPod } from './why.ts';
 import { explainNode } from './whyNode.ts';

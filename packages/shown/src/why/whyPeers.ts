@@ -1,9 +1,10 @@
 /** What `why` says of lower layers: drivers, plugins and the image service that failed or do not answer. Pure. */
+
 import { type PeerWord, peerViews } from '@actorlet/kubelet/machines/pod/peers/peers.ts';
 import { waitingPodsView } from '@actorlet/kubelet/machines/pods/admission/messages.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
-import type { Moment } from '../moment/moment.ts';
 
 /** A call that takes longer is worth a word. */
 const SLOW_MS = 5_000;

@@ -2,6 +2,7 @@
 
 import type { TopologyDecisions } from '@actorlet/kubelet/machines/allocation/coordinator/messages.ts';
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { PeerWord } from '@actorlet/kubelet/machines/pod/peers/peers.ts';
 import type { RuntimePodsView, SourceName } from '@actorlet/kubelet/machines/pod/runtime/seen.ts';
@@ -14,7 +15,6 @@ import type { StatusView } from '@actorlet/kubelet/machines/pods/status/messages
 import type { CriView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
 import type { VolumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import type { ObserverLedger } from '../observer/ledger.ts';
 import type { ClaimsKnown } from './whyClaims.ts';
 
 export interface Located extends SourceError {

@@ -6,9 +6,9 @@ import { enforceKernelSettings } from '@actorlet/kubelet/actors/kernelSettings.t
 import { createNode, type Node } from '@actorlet/kubelet/actors/node.ts';
 import type { SupervisionTree } from '@actorlet/kubelet/actors/supervision/tree.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
-
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import { shownPages } from '@actorlet/shown/src/extension.ts';
 import type { SimRng } from '../rng.ts';
 import type { Power, SimTime } from '../time.ts';
 import { simLogger } from './instruments.ts';
@@ -91,7 +91,7 @@ export class Daemons {
     const between = watcher.between?.(self, config, ports);
     const made = await createNode(config, between?.ports ?? ports, {
       acting: between?.acting,
-      extensions: [faultInjection, deathBundles],
+      extensions: [faultInjection, deathBundles, shownPages],
       ...(inspect === undefined ? {} : { inspect }),
     });
     const node = between?.wrap(made) ?? made;

@@ -1,8 +1,8 @@
 /** `POST /exec` of the admin socket: asks the runtime for a streaming address; the bytes never pass through the daemon. */
 
-import { findPod, recordMeant } from '@actorlet/shown/src/pods/findPod.ts';
-import { containerStatus, pickContainer } from '@actorlet/shown/src/pods/podLogs.ts';
+import { findPod, recordMeant } from '../../../machines/edge/findPod.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
+import { containerStatus, pickContainer } from '../../../machines/edge/podLogs.ts';
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { type CriEvent, type CriResult, criAddr } from '../../../machines/runtime/cri/messages.ts';

@@ -1,6 +1,6 @@
 /** A restart of pods that a person asks for: each pod's worker is asked, and none unless all of them can be. */
 
-import { findPod, recordMeant } from '@actorlet/shown/src/pods/findPod.ts';
+import { findPod, recordMeant } from '../../../machines/edge/findPod.ts';
 import { podRef } from '../../../machines/pod/names.ts';
 import type { AskedOver, RestartAnswer, RestartedPod } from '../../../machines/pod/restart/asked.ts';
 import { waitingPodsView } from '../../../machines/pods/admission/messages.ts';

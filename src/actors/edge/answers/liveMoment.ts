@@ -1,6 +1,6 @@
 /** A running node at the newest moment. */
 
-import type { Moment } from '@actorlet/shown/src/moment/moment.ts';
+import type { Moment } from '../../../machines/recorder/moment.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { Registry } from '../../supervision/types.ts';
 import type { Inspect } from '../server.ts';

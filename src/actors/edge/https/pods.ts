@@ -1,7 +1,7 @@
 /** From what a request names to what the node and its runtime have: pods, running containers, sandboxes. */
 
-import { pickContainer } from '@actorlet/shown/src/pods/podLogs.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
+import { pickContainer } from '../../../machines/edge/podLogs.ts';
 import { isWanted, type PodRecord, podManagerAddr, podsView } from '../../../machines/pods/manager/messages.ts';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/wire/cri.ts';
 import type { HttpReply } from '../../../ports/sockets/net.ts';

@@ -1,6 +1,5 @@
 /** The pages of the kubelet's API by the first segment of their path, for requests that were let in already. */
 
-import { renderTree } from '@actorlet/shown/src/tree.ts';
 import { readLogQuery } from '../../../machines/edge/https/logs/logQuery.ts';
 import { flagzObject, flagzText, statuszObject, statuszText, zPageForm } from '../../../machines/edge/https/zpages.ts';
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
@@ -11,7 +10,6 @@ import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { isGet, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../answers/answers.ts';
-import { ownPages } from '../answers/ownPages.ts';
 import { podListReply } from '../answers/podList.ts';
 import { runtimeFailure } from '../answers/runtimeFailure.ts';
 import { readView, staleHeaders } from '../answers/views.ts';
@@ -23,6 +21,14 @@ import { hostLogs } from './logs/hostLogs.ts';
 import { queriedLogs } from './logs/logQuery.ts';
 import { findPodByName } from './pods.ts';
 import { streamRoutes } from './streams.ts';
+
+/** Pages of our own, which stand beside the kubelet. */
+export interface OwnPages {
+  /** Without what follows their path. */
+  get(ctx: ActorCtx<ServerEvent>): Readonly<Record<string, Route>>;
+  /** The actors, in lines. */
+  tree(): readonly string[];
+}
 
 export interface PagesOptions extends Omit<FigureOptions, 'checks'> {
   /** `/var/log`. */
@@ -44,6 +50,8 @@ export interface PagesOptions extends Omit<FigureOptions, 'checks'> {
   profiling: boolean;
   /** enableDebugFlagsHandler. */
   debugFlags: boolean;
+  /** Null or absent: there are none. */
+  own?: OwnPages | null;
 }
 
 /** `parts`: what follows the first segment. */
@@ -114,7 +122,7 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     ],
   ];
   for (const [name, page] of debugging) table.set(name, o.debugging ? page : off);
-  const actors = () => renderTree(o.inspect.state());
+  const actors = () => o.own?.tree() ?? [];
   const debug = { profiler: ctx.ports.profiler, log: ctx.log, profiling: o.profiling, flags: o.debugFlags, actors };
   table.set('debug', (req, parts) => (o.debugging ? debugPages(debug, req, parts) : parts[0] === 'pprof' ? DISABLED : NOT_FOUND));
   if (!o.debugging) return table;
@@ -123,7 +131,7 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     alone((req) => (isGet(req) ? json({ kubeletconfig: o.inspect.configz() }) : METHOD_NOT_ALLOWED)),
   );
   // Pages of our own, for users who may do everything (nodes/proxy).
-  for (const [path, route] of Object.entries(ownPages(ctx, o.inspect))) table.set(path.slice(1), alone(getOnly(route)));
+  for (const [path, route] of Object.entries(o.own?.get(ctx) ?? {})) table.set(path.slice(1), alone(getOnly(route)));
   return table;
 }
 

@@ -1,6 +1,5 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
 
-import type { UsageLog } from '@actorlet/shown/src/deaths/usageLog.ts';
 import { type GroupReading, NOTHING_READ } from '../../../machines/edge/stats/cadvisorMetrics.ts';
 import { type SandboxFigures, withSandboxes } from '../../../machines/edge/stats/criStats.ts';
 import {
@@ -23,6 +22,7 @@ import {
   type Summary,
 } from '../../../machines/edge/stats/stats.ts';
 import { podsAtRoot, type SystemGroup, systemContainer, useStats, withGroups } from '../../../machines/edge/stats/summaryGroups.ts';
+import type { UsageLog } from '../../../machines/edge/stats/usageLog.ts';
 import { figure, isoOfNanos, known } from '../../../machines/figures/figure.ts';
 import type { GroupUse } from '../../../machines/figures/groupStats.ts';
 import type { PodVolumes } from '../../../machines/figures/volumeStats.ts';

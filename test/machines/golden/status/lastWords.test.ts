@@ -1,6 +1,6 @@
 /** What is said of the end of a container, and where its log is (pod lifecycle 5.7, 5.15, 5.16): a row for each line. */
 
-import { logFileOf } from '@actorlet/shown/src/pods/podLogs.ts';
+import { logFileOf } from '@actorlet/kubelet/machines/edge/podLogs.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import { pathName } from '../../../../src/machines/pod/pathName.ts';
 import { containerLogLinkName, podFolder, restartCountFromLogNames } from '../../../../src/machines/pod/runtime/logNames.ts';

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
-import type { InputsRecorded } from '@actorlet/shown/src/answers.ts';
+import type { InputsRecorded } from '@actorlet/kubelet/ports/machine/inputRecorder.ts';
 import { type Asked, printData, wantsData } from '../../asked.ts';
 
 /** The daemon ends in order and starts anew: less than a second on a quiet machine. */

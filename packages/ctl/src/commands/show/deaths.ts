@@ -1,11 +1,11 @@
 /** `actorctl deaths` and `actorctl death ID`: what is kept of containers and pods that ended badly, or got stuck. */
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
+import { withoutKind } from '@actorlet/kubelet/machines/edge/findPod.ts';
 import { type DeathHead, isDeathId } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { DeathBundle } from '@actorlet/shown/src/deaths/bundle.ts';
 import { deathHtml } from '@actorlet/shown/src/deaths/html.ts';
 import { deathLines, deathTable, withoutPrivate } from '@actorlet/shown/src/deaths/text.ts';
-import { withoutKind } from '@actorlet/shown/src/pods/findPod.ts';
 import { type Asked, type Command, print, printData, printNames, printTable, wantsData } from '../../asked.ts';
 
 async function kept(asked: Asked): Promise<readonly DeathHead[]> {

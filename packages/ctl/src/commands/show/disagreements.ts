@@ -1,7 +1,8 @@
 /** `actorctl disagreements`: where a kubelet that is observed does something else than this tree would. */
 import { EXIT } from '@actorlet/admin/src/client.ts';
+import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { printable, renderTable } from '@actorlet/kubelet/machines/text/table.ts';
-import { disagreementText, type ObserverLedger } from '@actorlet/shown/src/observer/ledger.ts';
+import { disagreementText } from '@actorlet/shown/src/observer/ledger.ts';
 import { type Command, print, printData, wantsData, widthOf } from '../../asked.ts';
 
 export interface DisagreementsArgs {

@@ -1,15 +1,15 @@
 /** Commands that show what a daemon, or a recording, knows. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AdminClient, CtlError, EXIT, refusal } from '@actorlet/admin/src/client.ts';
+import { findSummary, podMeant, withoutKind } from '@actorlet/kubelet/machines/edge/findPod.ts';
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { clockTime, shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { renderTimeline, type TimelineData } from '@actorlet/kubelet/machines/text/timeline.ts';
 import type { Explanation } from '@actorlet/shown/src/answers.ts';
-import { findSummary, podMeant, withoutKind } from '@actorlet/shown/src/pods/findPod.ts';
 import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
 import { renderTree } from '@actorlet/shown/src/tree.ts';
 import { type Asked, type Command, isNarrow, print, printData, printNames, printTable, wantsData, widthOf } from '../../asked.ts';
 import { renderEvents, renderPods } from '../../render.ts';

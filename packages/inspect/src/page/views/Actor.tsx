@@ -1,7 +1,7 @@
 /** One actor: where it is in its chart, how it came there, what it holds, what it would take next. */
 
 import { type Chart, type ChartState, onlyState } from '@actorlet/kubelet/machines/chart/definition.ts';
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { useMemo, useState } from 'react';
 import type { ActorFrame, ActorRow } from '../../feed/frames.ts';
 import { Data, EntryRow, Fact, Section } from '../bits.tsx';

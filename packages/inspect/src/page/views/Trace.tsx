@@ -1,6 +1,6 @@
 /** The trace of the actors: everything that happens among them, as it happens; filtered, searched, held still. */
 
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { useMemo, useState } from 'react';
 import { EntryRow, KIND_WORDS } from '../bits.tsx';
 import type { PageState } from '../store.ts';

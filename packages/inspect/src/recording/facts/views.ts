@@ -9,6 +9,7 @@ import { type CpusView, cpusView } from '@actorlet/kubelet/machines/allocation/c
 import { type DevicesView, devicesView } from '@actorlet/kubelet/machines/allocation/devices/messages.ts';
 import { apiView } from '@actorlet/kubelet/machines/api/messages.ts';
 import { eventsView, type RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import type { Disagreement, ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { ANNOTATION_SOURCE } from '@actorlet/kubelet/machines/pod/names.ts';
 import { peerViews } from '@actorlet/kubelet/machines/pod/peers/peers.ts';
 import type { ListedPod, RuntimePodsView } from '@actorlet/kubelet/machines/pod/runtime/seen.ts';
@@ -24,7 +25,7 @@ import { runtimePodsView } from '@actorlet/kubelet/machines/runtime/pleg/message
 import { probesView } from '@actorlet/kubelet/machines/services/probes/messages.ts';
 import { volumesView } from '@actorlet/kubelet/machines/services/volumes/messages.ts';
 import type { ViewKey } from '@actorlet/kubelet/machines/supervision/address.ts';
-import { type Disagreement, type ObserverLedger, observerView } from '@actorlet/shown/src/observer/ledger.ts';
+import { observerView } from '@actorlet/shown/src/observer/ledger.ts';
 import { type Check, isNumber, isText, isTruth, listOf, oneOf, optional, orNull, shape, tuple } from '../checks.ts';
 import { crc32 } from '../crc32.ts';
 import { isPod, isRecord, isStatus, podOfRecord, recordKept, statusKept } from './podFacts.ts';

@@ -1,8 +1,8 @@
 /** GET /containerLogs/NAMESPACE/POD/CONTAINER (boot-and-node 8.6). */
 
-import { containerStatus, logFileOf } from '@actorlet/shown/src/pods/podLogs.ts';
 import { parseLogOptions } from '../../../../machines/edge/https/logs/logOptions.ts';
 import type { ServerEvent } from '../../../../machines/edge/messages.ts';
+import { containerStatus, logFileOf } from '../../../../machines/edge/podLogs.ts';
 import type { ContainerStatus } from '../../../../machines/kube/types.ts';
 import { type PodRecord, podsView } from '../../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../../machines/pods/status/messages.ts';

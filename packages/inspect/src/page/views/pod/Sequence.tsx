@@ -1,5 +1,5 @@
 /** Messages about one pod as a sequence diagram: a line per actor, an arrow per message, time downwards. */
-import type { RecorderEntry } from '@actorlet/shown/src/recorderEntry.ts';
+import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { clock } from '../../words.ts';
 
 const COLUMN_PX = 132;

@@ -1,4 +1,4 @@
-import type { EventsEvent, RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import type { EventsEvent, RecordedEvent } from './messages.ts';
 
 export interface EventLogLimits {
   /** Distinct events kept per pod. */

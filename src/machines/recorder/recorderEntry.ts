@@ -1,5 +1,5 @@
 /** One entry of the flight recorder as data: what `actorctl recorder -o json` prints; and as a line. */
-import type { Cause } from '@actorlet/kubelet/machines/supervision/address.ts';
+import type { Cause } from '../supervision/address.ts';
 
 export interface RecorderEntry {
   /** Counts up from 0 over the life of the recorder. */

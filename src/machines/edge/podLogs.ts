@@ -1,8 +1,8 @@
 /** Where a container's log is, and which of its runs is meant. Pure. */
-import type { ContainerStatus, PodStatus } from '@actorlet/kubelet/machines/kube/types.ts';
-import { pathName } from '@actorlet/kubelet/machines/pod/pathName.ts';
-import { containerLogPath, podFolder, podLogDir } from '@actorlet/kubelet/machines/pod/runtime/logNames.ts';
-import { isWanted, type PodRecord } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import type { ContainerStatus, PodStatus } from '../kube/types.ts';
+import { pathName } from '../pod/pathName.ts';
+import { containerLogPath, podFolder, podLogDir } from '../pod/runtime/logNames.ts';
+import { isWanted, type PodRecord } from '../pods/manager/messages.ts';
 
 export type LogFile =
   | {

@@ -2,7 +2,7 @@
  * Memory and processor of containers in the last minutes, from what was measured for somebody else: whenever the figures of the
  * node were asked for. At rest nothing is measured, and nothing is kept of pods that nobody asks about.
  */
-import type { Summary } from '@actorlet/kubelet/machines/edge/stats/stats.ts';
+import type { Summary } from './stats.ts';
 
 export interface UsageSample {
   atMs: number;

@@ -1,5 +1,5 @@
 /** What is kept of a pod's life, for its timeline. */
-import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
+import type { CriMethod } from '../wire/criCalls.ts';
 
 /** A container as a status shows it. */
 export interface SeenContainer {
@@ -44,3 +44,6 @@ export interface PodHistory {
   /** Steps, calls and spans that were left out of the middle. */
   left: number;
 }
+
+/** The newest entries of a history that a bundle of a death has. */
+export const BUNDLE_ENTRIES = { steps: 60, calls: 60, spans: 40 } as const;

@@ -1,7 +1,7 @@
 /** Which pod a person means by a UID, `namespace/name`, a name, or the start of a UID. Pure. */
-import { isWanted, type LifeState, type PodRecord } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
-import { UID_PREFIX_CHARS_MIN } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
+import { isWanted, type LifeState, type PodRecord } from '../pods/manager/messages.ts';
+import { UID_PREFIX_CHARS_MIN } from '../supervision/actorState.ts';
+import { didYouMean } from '../text/nearest.ts';
 
 /** The parts of a pod that a person may name. */
 export interface Findable {

@@ -2,11 +2,11 @@
  * A node at one moment. Everything that a command, a view or the page says is worked out from it alone: of a running node
  * at the newest moment, of a recording at any. Pure.
  */
-import type { Chart } from '@actorlet/kubelet/machines/chart/definition.ts';
-import type { ActorView } from '@actorlet/kubelet/machines/supervision/actorState.ts';
-import type { ViewKey } from '@actorlet/kubelet/machines/supervision/address.ts';
-import type { RecorderEntry } from '../recorderEntry.ts';
+import type { Chart } from '../chart/definition.ts';
+import type { ActorView } from '../supervision/actorState.ts';
+import type { ViewKey } from '../supervision/address.ts';
 import type { PodHistory } from './podHistory.ts';
+import type { RecorderEntry } from './recorderEntry.ts';
 
 export interface RecorderFilter {
   /** Only entries of this path and below it. */
