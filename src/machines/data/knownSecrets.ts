@@ -65,20 +65,23 @@ export class KnownSecrets {
     }
   }
 
-  /** With every one that is in it replaced. */
-  without(text: string): string {
-    return this.#withoutLong(this.#hasQuoted(text) ? text.replace(QUOTED, (word) => this.#short.get(word) ?? word) : text);
+  /** With every one that is in it replaced. @param stays Whether a part of the text is no secret where it stands. */
+  without(text: string, stays: (text: string, part: { from: number; to: number }) => boolean = () => false): string {
+    const plain = (word: string, from: number): string =>
+      stays(text, { from, to: from + word.length }) ? word : (this.#short.get(word) ?? word);
+    return this.#withoutLong(this.#hasQuoted(text) ? text.replace(QUOTED, plain) : text, stays);
   }
 
   #hasQuoted(text: string): boolean {
     return this.#short.size > 0 && (text.match(QUOTED) ?? []).some((word) => this.#short.has(word));
   }
 
-  #withoutLong(text: string): string {
+  #withoutLong(text: string, stays: (text: string, part: { from: number; to: number }) => boolean): string {
     let out = '';
     let from = 0;
     for (const { at, found } of this.#in(text)) {
       if (found === null) return out + '*'.repeat(text.length - from);
+      if (stays(text, { from: at, to: at + found.text.length })) continue;
       out += text.slice(from, at) + found.made;
       from = at + found.text.length;
     }

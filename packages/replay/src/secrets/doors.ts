@@ -8,6 +8,7 @@ import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { nearestName } from '@actorlet/kubelet/machines/text/nearest.ts';
 import { documentOf } from './encodings.ts';
 import { type Holds, ProjectedFiles } from './projected.ts';
+import { PublicNames } from './publicNames.ts';
 
 /**
  * - `open`: nothing secret by its position. `free`: text of people and programs, likewise.
@@ -50,9 +51,10 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 const MOUNT_OPTIONS = 'volume.beta.kubernetes.io/mount-options';
 const TOKEN_KEYS = ['token', 'serviceAccountToken', 'cookie', 'proxy-authorization'];
 /** What programs say, and what people write. */
-const FREE_KEYS = ['message', 'details', 'reason', 'stdout', 'stderr', 'output', 'body', 'error', 'why'];
+const FREE_KEYS = ['message', 'details', 'stdout', 'stderr', 'output', 'body', 'error', 'why'];
 const FREE_RECORDS = ['annotations', 'info', 'binaryData'];
 const IMAGE_KEYS = ['image', 'imageRef', 'imageID', 'imageId', 'userSpecifiedImage'];
+const REASON = /^[A-Z][A-Za-z]{0,60}$/;
 /** Of a probe or a hook. */
 const HOST_OWNERS: ReadonlySet<string> = new Set(['httpGet', 'tcpSocket']);
 /** Headers that the tree reads, or that say how two programs talk. Every other may hold a key. */
@@ -75,6 +77,8 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ...TOKEN_KEYS.map((key): [string, Rule] => [key, (value) => (isRecord(value) ? 'open' : 'token')]),
   // Bytes are text, too.
   ...FREE_KEYS.map((key): [string, Rule] => [key, (value) => (isRecord(value) && !(value instanceof Uint8Array) ? 'open' : 'free')]),
+  // A word of programs for programs, and what some make of it.
+  ['reason', (value) => (typeof value === 'string' && REASON.test(value) ? 'open' : isRecord(value) ? 'open' : 'free')],
   ...FREE_RECORDS.map((key): [string, Rule] => [key, () => 'free']),
   ...IMAGE_KEYS.map((key): [string, Rule] => [key, (value) => (isRecord(value) ? 'open' : 'image')]),
   // `authorization` is a header, and a section of the node's configuration.
@@ -130,6 +134,7 @@ export class Doors {
   /** Labels of people, and what selects them. Those of nodes are compared with what drivers and the node itself say. */
   readonly #labels = new WeakSet<object>();
   readonly #projected = new ProjectedFiles();
+  readonly names = new PublicNames();
   readonly #slips = new Map<string, boolean>();
   /** Items of lists of Secrets: they have no kind, and may have no type. */
   readonly #secrets = new WeakSet<object>();
@@ -140,6 +145,7 @@ export class Doors {
 
   /** Of what has `key` in `owner`, which stands at `at`. */
   of(key: string, owner: object, at: Place): Door {
+    this.names.note(key, owner, at.key);
     switch (at.door) {
       case 'open':
       case 'free':
@@ -231,7 +237,7 @@ export class Doors {
 
   #ofVolume(path: string): Door {
     const [, kind = ''] = ANY_VOLUME.exec(path) ?? [];
-    const holds = kind === 'projected' ? this.#projected.holds(path) : VOLUMES[kind];
+    const holds = kind === 'projected' || kind === 'downward-api' ? this.#projected.holds(path) : VOLUMES[kind];
     if (holds === 'text') return this.#isPrivate ? 'secret' : 'free';
     if (holds === 'labels') return this.#isPrivate ? 'downward' : 'open';
     return holds === 'secrets' ? 'secret' : 'open';

@@ -5,7 +5,7 @@ export type Holds = 'secrets' | 'text' | 'labels' | 'facts';
 
 /** Volumes remembered; of one that is not, every file is taken for a secret. */
 const VOLUMES_MAX = 10_000;
-const IN_VOLUME = /\/pods\/([^/]+)\/volumes\/kubernetes\.io~projected\/([^/]+)\/(?:\.\.[^/]*\/)?(.+)$/;
+const IN_VOLUME = /\/pods\/([^/]+)\/volumes\/kubernetes\.io~(?:projected|downward-api)\/([^/]+)\/(?:\.\.[^/]*\/)?(.+)$/;
 
 interface Volume {
   readonly files: ReadonlyMap<string, Holds>;
@@ -22,9 +22,12 @@ export class ProjectedFiles {
     const spec: unknown = Reflect.get(pod, 'spec');
     if (!isRecord(metadata) || typeof metadata.uid !== 'string' || !isRecord(spec) || !Array.isArray(spec.volumes)) return;
     for (const volume of spec.volumes as unknown[]) {
-      if (!isRecord(volume) || !isRecord(volume.projected) || !Array.isArray(volume.projected.sources)) continue;
+      if (!isRecord(volume)) continue;
+      const { downwardAPI, projected } = volume;
+      const sources = isRecord(downwardAPI) ? [{ downwardAPI }] : isRecord(projected) ? projected.sources : undefined;
+      if (!Array.isArray(sources)) continue;
       if (this.#volumes.size >= VOLUMES_MAX) this.#volumes.clear();
-      this.#volumes.set(`${metadata.uid}/${String(volume.name)}`, volumeOf(volume.projected.sources));
+      this.#volumes.set(`${metadata.uid}/${String(volume.name)}`, volumeOf(sources));
     }
   }
 
@@ -48,7 +51,8 @@ function volumeOf(sources: readonly unknown[]): Volume {
       [downwardAPI, 'labels'],
     ] as const)
       if (isRecord(of) && Array.isArray(of.items))
-        for (const item of of.items as unknown[]) if (isRecord(item)) files.set(String(item.path), holds);
+        for (const item of of.items as unknown[])
+          if (isRecord(item)) files.set(String(item.path), holds === 'labels' && !isOfPeople(item.fieldRef) ? 'facts' : holds);
     for (const [of, holds] of [
       [clusterTrustBundle, 'facts'],
       [serviceAccountToken, 'secrets'],
@@ -58,4 +62,9 @@ function volumeOf(sources: readonly unknown[]): Volume {
       for (const key of ['keyPath', 'credentialBundlePath', 'certificateChainPath']) files.set(String(podCertificate[key]), 'secrets');
   }
   return { files, others };
+}
+
+/** Of the fields of a pod, people write its labels and its annotations. */
+function isOfPeople(fieldRef: unknown): boolean {
+  return isRecord(fieldRef) && /^metadata\.(?:labels|annotations)/.test(String(fieldRef.fieldPath));
 }

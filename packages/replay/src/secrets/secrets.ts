@@ -152,7 +152,7 @@ export class Secrets {
     const key = text.length > FREE_CHARS_MAX ? (this.#hash?.(text) ?? text) : text;
     const known = this.#free.get(key);
     if (known !== undefined) return known ?? text;
-    const made = this.#known.without(this.#open(text));
+    const made = this.#known.without(this.#open(text), (all, part) => this.#doors.names.has(all, part));
     if (this.#free.size >= FREE_MAX) this.#free.clear();
     this.#free.set(key, made === text ? null : made);
     return made;

@@ -83,6 +83,15 @@ function slips(h: VirtualNode): void {
   const digest = 'a'.repeat(96);
   at('schemes', { image: `Https://me:pa/${hidden('user behind a scheme')}@registry.example.com/x@sha384:${digest}` });
 }
+/** Values that are names, and words of the node's own: it says them itself, and compares them with what the API server has. */
+function names(h: VirtualNode): void {
+  const name = 'registry.example.com/shop/checkout:v1';
+  const own = ['checkout-service', name, 'restarting failed container', 'ContainersNotReady', 'unready status', "couldn't find key"];
+  create(h, 'checkout-service', {
+    life: 'run=5s,exit=1',
+    container: { name: 'checkout-service', image: name, args: own, env: own.map((value, i) => ({ name: `OWN_${i}`, value })) },
+  });
+}
 /** What the runtime tells of a container, in JSON in a text. */
 const told = () => {
   const config = { Env: [`A=${hidden('Env')}`], Cmd: [hidden('Cmd')], Entrypoint: [hidden('Entrypoint')] };
@@ -164,6 +173,7 @@ it('no secret of a field that few use is in a recording, an event or a log, and 
   h.faults.answer = (method, value) => (/^(?:Container|PodSandbox)Status$/.test(method) ? { ...(value as object), info } : value);
   links(h);
   slips(h);
+  names(h);
   containers(h);
   claims(h);
   h.write('static', {

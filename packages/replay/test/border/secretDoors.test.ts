@@ -469,6 +469,7 @@ it('nothing that people write is in a recording that is private, which replays w
     { name: 'A', valueFrom: { fieldRef: { fieldPath: "metadata.labels['tier']" } } },
     { name: 'B', valueFrom: { configMapKeyRef: { name: 'c', key: 'setting' } } },
     { name: 'C', valueFrom: { fieldRef: { fieldPath: "metadata.annotations['example.com/owner']" } } },
+    { name: 'POD', value: 'people' },
   ];
   const people = (name: string) => ({
     ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, labels, annotations } },
