@@ -7,8 +7,7 @@ import { deadlineMs } from '../../src/machines/runtime/cri/deadlines.ts';
 import { type FencedJob, Fences } from '../../src/machines/runtime/cri/fence.ts';
 import { decideImage } from '../../src/machines/runtime/imagePuller/imagePolicy.ts';
 import { HintTrust, RELIST_PERIODS_MS } from '../../src/machines/runtime/pleg/hintTrust.ts';
-import { diffListing, diffPod, tells } from '../../src/machines/runtime/pleg/pleg.ts';
-import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../src/machines/wire/cri.ts';
+import { CRI_LABELS, type CriContainer } from '../../src/machines/wire/cri.ts';
 
 describe('deadlines', () => {
   const timeout = 120_000;
@@ -122,18 +121,6 @@ describe('fences', () => {
   });
 });
 
-function sandbox(id: string, o: Partial<PodSandbox> & { uid?: string } = {}): PodSandbox {
-  return {
-    id,
-    metadata: { name: 'p', uid: o.uid ?? 'u', namespace: 'default', attempt: 0 },
-    state: 'SANDBOX_READY',
-    createdAt: '1',
-    labels: {},
-    annotations: {},
-    runtimeHandler: '',
-    ...o,
-  };
-}
 function container(id: string, o: Partial<CriContainer> = {}): CriContainer {
   return {
     id,
@@ -155,42 +142,12 @@ function container(id: string, o: Partial<CriContainer> = {}): CriContainer {
 }
 
 describe('listings', () => {
-  it('keep a pod whose sandbox is gone, by its containers, and skip a sandbox without metadata', () => {
-    const pods = groupByPod([sandbox('s0', { metadata: null })], [container('c')]);
-    expect([...pods.keys()]).toEqual(['u']);
-    expect(pods.get('u')).toMatchObject({
-      name: 'p',
-      namespace: 'default',
-      sandboxes: [],
-      containers: [{ id: 'c', name: 'main', state: 'running' }],
-    });
-  });
   it('order by creation, newest first, beyond the precision of a number', () => {
     const pods = groupByPod(
       [],
       [container('old', { createdAt: '1795235363546401895' }), container('new', { createdAt: '1795235363546401896' })],
     );
     expect(pods.get('u')?.containers.map((c) => c.id)).toEqual(['new', 'old']);
-  });
-  it('differ by the table of states', () => {
-    const pod = (state: CriContainer['state'] | null) =>
-      groupByPod([sandbox('s')], state === null ? [] : [container('c', { state })]).get('u');
-    const kinds = (from: CriContainer['state'] | null, to: CriContainer['state'] | null) => diffPod(pod(from), pod(to)).map((c) => c.kind);
-    expect(kinds(null, 'CONTAINER_RUNNING')).toEqual(['ContainerStarted']);
-    expect(kinds(null, 'CONTAINER_EXITED')).toEqual(['ContainerDied']);
-    expect(kinds(null, 'CONTAINER_CREATED')).toEqual(['ContainerChanged']);
-    expect(kinds('CONTAINER_CREATED', 'CONTAINER_UNKNOWN')).toEqual([]);
-    expect(kinds('CONTAINER_RUNNING', 'CONTAINER_EXITED')).toEqual(['ContainerDied']);
-    expect(kinds('CONTAINER_RUNNING', null)).toEqual(['ContainerDied', 'ContainerRemoved']);
-    expect(kinds('CONTAINER_EXITED', null)).toEqual(['ContainerRemoved']);
-    expect(tells([{ kind: 'ContainerChanged', id: 'c' }])).toBeUndefined();
-  });
-  it('keep the old object of an unchanged pod and report a vanished one', () => {
-    const before = groupByPod([sandbox('s'), sandbox('t', { uid: 'v' })], [container('c')]);
-    const { pods, changes } = diffListing(before, groupByPod([sandbox('s')], [container('c')]));
-    expect(pods.get('u')).toBe(before.get('u'));
-    expect([...changes.keys()]).toEqual(['v']);
-    expect(pods.has('v')).toBe(false);
   });
 });
 

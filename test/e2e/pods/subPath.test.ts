@@ -140,7 +140,7 @@ describe('a part of a volume', () => {
     await gone(name, uid);
   });
 
-  it('never leads out while another container swaps what it names for links', async () => {
+  it.concurrent('never leads out while another container swaps what it names for links', async () => {
     // The writer is there first, so that the reader is made again and again in the middle of it.
     const swap = 'cd /v; mkdir -p d; trap "exit 0" TERM; while :; do mv d e; ln -s /etc d; rm d; mv e d; done';
     const writer = { ...steady('writer', { volumeMounts: [{ name: 'v', mountPath: '/v' }] }), command: ['/bin/sh', '-c', swap] };
@@ -181,7 +181,7 @@ async function outcome(name: string): Promise<{ ready: boolean; reason: string; 
   return { ready: c?.ready === true, reason, message, uid: found.metadata.uid };
 }
 
-describe('what not every runtime has', () => {
+describe.concurrent('what not every runtime has', () => {
   it('recursive read-only mounts: made where it can, left out where that is allowed, else refused in so many words', async () => {
     const pod = (recursiveReadOnly: string) => {
       const main = steady('main', { volumeMounts: [{ name: 'v', mountPath: '/v', readOnly: true, recursiveReadOnly }] });

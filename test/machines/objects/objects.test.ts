@@ -131,44 +131,8 @@ function bench(strategy: ObjectStrategy, answers: Fetched[] = []) {
   };
 }
 const found = (o: KubeObject): Fetched => ({ ok: true, object: o });
-const failed = (code: number, message: string): Fetched => ({ ok: false, failure: { code, reason: 'x', message, outcome: 'failed' } });
 
 describe('an object that is watched', () => {
-  it('answers who asked too early when it is there, but lets nobody wait longer than a second', async () => {
-    const b = bench('Watch');
-    expect(await b.ask(999)).toBe('nothing');
-    await b.ask(2);
-    expect(b.told).toEqual(['failed: failed to sync secret cache: timed out waiting for the condition']);
-    b.see(object('5'));
-    expect(b.told).toHaveLength(2);
-    expect(b.told[1]).toBe('v5');
-    b.see(object('6'));
-    expect(await b.ask()).toBe('v6');
-    expect(b.changes()).toBe(1);
-    b.see(object('6'));
-    expect(b.changes()).toBe(1);
-    b.see(null);
-    expect(await b.ask()).toMatch(/^absent/);
-    expect(b.changes()).toBe(2);
-    await b.time.advance(5_000);
-    expect(b.told).toHaveLength(4);
-  });
-
-  it('is watched no more once it is immutable; renewed, it says what it was until it is known anew', async () => {
-    const b = bench('Watch');
-    b.see(object('5', 'one', { immutable: true }));
-    await b.time.advance(0);
-    expect(b.watched()).toBe(0);
-    expect(await b.ask()).toBe('one');
-    b.renew();
-    expect(b.watched()).toBe(1);
-    expect(await b.ask(1_001)).toBe('one');
-    b.see(object('9', 'two', { immutable: true }));
-    expect(await b.ask()).toBe('two');
-    await b.time.advance(0);
-    expect(b.watched()).toBe(0);
-  });
-
   it('with data that cannot be decoded is an error that shows none of it', async () => {
     const b = bench('Watch');
     b.see({ ...object('5'), data: { k: 'hunter2!' } });
@@ -177,39 +141,6 @@ describe('an object that is watched', () => {
 });
 
 describe('an object that is kept for a while', () => {
-  it('is asked for when its time is over, from the cache of the server from the second time on', async () => {
-    const b = bench('Cache', [found(object('5')), found(object('6'))]);
-    expect(await b.ask(1)).toBe('v5');
-    expect(await b.ask(59_000)).toBe('v5');
-    await b.time.advance(2_000);
-    expect(await b.ask(1)).toBe('v6');
-    expect(b.fetches).toEqual([false, true]);
-    expect(b.watched()).toBe(0);
-  });
-
-  it('stays what it was when the server fails, and when it shows something older; is gone when it says so', async () => {
-    const b = bench('Cache', [
-      found(object('5')),
-      failed(500, 'broken'),
-      found(object('4')),
-      failed(404, 'secrets "s" not found'),
-      failed(0, 'away'),
-    ]);
-    expect(await b.ask(61_000)).toBe('v5');
-    expect(await b.ask(1)).toBe('v5');
-    expect(await b.ask(61_000)).toBe('v5');
-    expect(await b.ask(1)).toBe('absent: secrets "s" not found');
-    expect(await b.ask(1)).toBe('failed: away');
-  });
-
-  it('is asked for anew, and not from a cache, for a pod that has come since', async () => {
-    const b = bench('Cache', [found(object('5')), found(object('6'))]);
-    expect(await b.ask(1)).toBe('v5');
-    b.renew();
-    expect(await b.ask(1)).toBe('v6');
-    expect(b.fetches).toEqual([false, false]);
-  });
-
   it('is asked for once more where that pod came while the question was under way', async () => {
     const b = bench('Cache', [found(object('5')), found(object('6'))]);
     const first = b.ask();
@@ -219,16 +150,6 @@ describe('an object that is kept for a while', () => {
     expect(await b.ask(1)).toBe('v6');
     expect(b.told).toEqual(['v5', 'v6']);
     expect(b.fetches).toEqual([false, false]);
-  });
-
-  it('or not at all: under Get each question is one to the server, and none is answered with an earlier answer', async () => {
-    const b = bench('Get', [found(object('5')), found(object('6')), failed(500, 'broken')]);
-    const both = [b.ask(), b.ask()];
-    await b.time.advance(1);
-    await Promise.all(both);
-    expect(b.told).toEqual(['v5', 'v6']);
-    expect(await b.ask(1)).toBe('failed: broken');
-    expect(b.fetches).toEqual([false, false, false]);
   });
 });
 

@@ -56,12 +56,6 @@ describe('crash back-off', () => {
     expect(waits(3, 700 * S, () => true)).toEqual([0, 0, 0]);
   });
 
-  it('nothing exited yet: starts and leaves the series alone', () => {
-    const entry = { delayMs: 20 * S, updatedAtMonoMs: 1, updatedAtWallMs: T0_MS };
-    const verdict = checkBackoff({ ...base, entry, newestExited: null, restartCount: 2, nowWallMs: T0_MS, nowMonoMs: 5 });
-    expect(verdict).toEqual({ allowed: true, next: entry });
-  });
-
   it('trap 16: a changed image starts afresh even when the entry is missing', () => {
     const input = {
       ...base,
@@ -74,19 +68,6 @@ describe('crash back-off', () => {
     expect(checkBackoff({ ...input, container: container('web') }).allowed).toBe(false);
     const changed = checkBackoff({ ...input, container: container('web', { image: 'example.org/web:v2' }) });
     expect(changed).toMatchObject({ allowed: true, next: { delayMs: 10 * S } });
-  });
-
-  it('infers nothing for an instance whose whole life it remembers', () => {
-    const input = {
-      ...base,
-      entry: undefined,
-      newestExited: rc('web', 'exited', { n: 2 }),
-      restartCount: 1,
-      nowWallMs: T0_MS + 3000,
-      nowMonoMs: 3000,
-    };
-    expect(checkBackoff({ ...input, rememberedSinceWallMs: T0_MS }).allowed).toBe(true);
-    expect(checkBackoff({ ...input, rememberedSinceWallMs: T0_MS + 3000 }).allowed).toBe(false);
   });
 
   it('a wall clock set back by an hour costs at most one wait', () => {
@@ -156,20 +137,5 @@ describe('crash back-off', () => {
       checkBackoff({ ...base, entry, newestExited, restartCount: 5, nowWallMs: T0_MS + 3600 * S + nowMonoMs - 1000 * S, nowMonoMs });
     expect(at(1010 * S)).toMatchObject({ allowed: false, delayMs: 160 * S });
     expect(at(1165 * S).allowed).toBe(true);
-  });
-
-  it('a shorter configured longest wait applies at once, to base and series', () => {
-    const entry = { delayMs: 160 * S, updatedAtMonoMs: 0, updatedAtWallMs: T0_MS };
-    const newestExited = { startedAtMs: T0_MS, finishedAtMs: T0_MS + S, hash: '' };
-    const verdict = checkBackoff({
-      entry,
-      newestExited,
-      restartCount: 5,
-      nowWallMs: T0_MS + 2 * S,
-      nowMonoMs: 2 * S,
-      baseMs: 10 * S,
-      maxMs: 5 * S,
-    });
-    expect(verdict).toMatchObject({ allowed: false, delayMs: 5 * S, retryAtWallMs: T0_MS + 6 * S });
   });
 });

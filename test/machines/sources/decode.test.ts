@@ -4,52 +4,9 @@ import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 import { atUrl, errorsOf, inFile, manifest, pod, podOf } from './pods.ts';
 
 describe('decoding a manifest', () => {
-  it('gives a static pod its suffix, namespace, node, hash, toleration and phase', () => {
-    const p = pod('web');
-    expect(p.metadata).toMatchObject({ name: 'web-node1', namespace: 'default' });
-    expect(p.metadata.uid).toMatch(/^[0-9a-f]{32}$/);
-    expect(p.metadata.annotations).toEqual({ 'kubernetes.io/config.hash': p.metadata.uid });
-    expect(p.spec.nodeName).toBe('Node1');
-    expect(p.spec.tolerations).toEqual([{ operator: 'Exists', effect: 'NoExecute' }]);
-    expect(p.status).toEqual({ phase: 'Pending' });
-  });
-
-  it('fills in what the API server would have', () => {
-    const p = pod(
-      'web',
-      { hostNetwork: true },
-      { image: 'nginx', ports: [{ containerPort: 80 }], resources: { limits: { cpu: 1, memory: '1Gi' }, requests: { cpu: '100m' } } },
-    );
-    expect(p.spec).toMatchObject({
-      restartPolicy: 'Always',
-      dnsPolicy: 'ClusterFirst',
-      terminationGracePeriodSeconds: 30,
-      schedulerName: 'default-scheduler',
-      securityContext: {},
-      enableServiceLinks: true,
-    });
-    expect(p.spec.containers[0]).toMatchObject({
-      imagePullPolicy: 'Always',
-      terminationMessagePath: '/dev/termination-log',
-      terminationMessagePolicy: 'File',
-      ports: [{ containerPort: 80, hostPort: 80, protocol: 'TCP' }],
-      resources: { limits: { cpu: 1, memory: '1Gi' }, requests: { cpu: '100m', memory: '1Gi' } },
-    });
-  });
-
-  it('fills in probe, volume and reference defaults', () => {
-    const p = pod(
-      'web',
-      { volumes: [{ name: 'a' }, { name: 'b', secret: { secretName: 's' } }] },
-      { readinessProbe: { httpGet: { port: 80 } }, env: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }] },
-    );
-    expect(p.spec.containers[0]?.readinessProbe).toEqual({
-      httpGet: { port: 80, path: '/', scheme: 'HTTP' },
-      timeoutSeconds: 1,
-      periodSeconds: 10,
-      successThreshold: 1,
-      failureThreshold: 3,
-    });
+  it('fills in defaults of volumes and references', () => {
+    const env = [{ name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }];
+    const p = pod('web', { volumes: [{ name: 'a' }, { name: 'b', secret: { secretName: 's' } }] }, { env });
     expect(p.spec.volumes).toEqual([
       { name: 'a', emptyDir: {} },
       { name: 'b', secret: { secretName: 's', defaultMode: 420 } },
@@ -70,14 +27,6 @@ describe('decoding a manifest', () => {
     ['Registry/nginx', 'Always'],
   ])('pulls %s by default: %s', (image, policy) => {
     expect(defaultPullPolicy(image)).toBe(policy);
-  });
-
-  it('replaces an equal toleration instead of doubling it', () => {
-    expect(pod('web', { tolerations: [{ operator: 'Exists', effect: 'NoExecute' }] }).spec.tolerations).toHaveLength(1);
-  });
-
-  it('does not read the status of a manifest', () => {
-    expect(podOf(decodeManifest({ ...manifest(), status: { phase: 'Running' } }, inFile())).status).toEqual({ phase: 'Pending' });
   });
 });
 
