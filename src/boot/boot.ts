@@ -72,8 +72,8 @@ export async function boot(
 ): Promise<number> {
   const state: BootState = {};
   const code = await runSteps(argv, env, { ...outside, state });
-  if (state.again !== true || code !== EXIT.ok) return code;
-  outside.io.again();
+  if (state.again === undefined || code !== EXIT.ok) return code;
+  outside.io.again(state.again);
   return EXIT.internal;
 }
 
@@ -119,9 +119,9 @@ export function processIo(): BootIo {
     pid: process.pid,
     uid: process.getuid?.() ?? 0,
     exit: (code) => process.exit(code),
-    again() {
+    again(argv) {
       try {
-        process.execve?.(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], process.env);
+        process.execve?.(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1, 2), ...argv], process.env);
       } catch (error) {
         process.stderr.write(`actorlet: the daemon cannot start anew by itself: ${messageOf(error)}\n`);
       }

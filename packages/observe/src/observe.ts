@@ -21,6 +21,7 @@ import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
 import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { serveTheApi } from './api/step.ts';
 import { observedPorts } from './border/border.ts';
+import type { Expectations } from './border/expectations.ts';
 import { findTheKubelet, observeArguments, watchTheKubelet } from './found/step.ts';
 import { observer } from './observer.ts';
 
@@ -74,7 +75,7 @@ function endpointOf({ flags, config }: Pick<NodeConfig, 'flags' | 'config'>): st
   return `unix://${layout(resolve(flags.rootDir)).socket}`;
 }
 
-const OBSERVE_STEPS: readonly Step[] = [
+const observeSteps = (isBack: () => void): readonly Step[] => [
   findTheKubelet,
   configure.setFeatureGates,
   configureTheObserver,
@@ -98,13 +99,14 @@ const OBSERVE_STEPS: readonly Step[] = [
   run.notifyReady,
   run.feedSystemd,
   run.giveBackStartPages,
-  watchTheKubelet,
+  watchTheKubelet(isBack),
   run.serve,
 ];
 
 /** Resolves with the exit code. */
 export async function observe(argv: readonly string[]): Promise<number> {
   let folder: string;
+  let expectations: Expectations | undefined;
   try {
     ({ folder } = observeArguments(argv, { cwd: process.cwd() }));
   } catch (error) {
@@ -113,12 +115,14 @@ export async function observe(argv: readonly string[]): Promise<number> {
   }
   return boot(argv, process.env, {
     io: processIo(),
-    steps: OBSERVE_STEPS,
+    steps: observeSteps(() => expectations?.excused(() => true)),
     wiring: {
       async createPorts(config, input) {
         // Its own sockets and files are below its own folder.
         const real = await createRealPorts({ ...config, flags: { ...config.flags, rootDir: folder } }, input);
-        return observedPorts(real, { config, stateDir: folder }).ports;
+        const observed = observedPorts(real, { config, stateDir: folder });
+        expectations = observed.expectations;
+        return observed.ports;
       },
       createNode: (config, ports, options) => createNode(config, ports, { ...options, extensions: [deathBundles, observer, shownPages] }),
     },

@@ -57,6 +57,7 @@ describe('which process it is', () => {
       'runs in a pod',
     ],
     ['has ended', { state: 'Z' }, 'has ended'],
+    ['tells its version', { words: ['/usr/bin/kubelet', '--version'] }, 'says its version or its flags, and ends'],
     ['is a script', { words: ['/bin/sh', '/usr/bin/kubelet-wrapper'] }, "has a kubelet's name, and its program is /bin/sh"],
     ['has no words', { words: [] }, 'has no command line'],
     [
@@ -166,11 +167,16 @@ describe('another start of the kubelet', () => {
   test('is named, and says what is something else', async () => {
     using node = new FakeNode();
     node.start(812, kubelet(WORDS));
+    node.start(700, kubelet(['/opt/kubelet', '--root-dir=/data']));
     const changes: KubeletChange[] = [];
     let turn: (() => void) | undefined;
-    const clock = { ...node.options().clock, setTimeout: (fn: () => void) => (turn = fn), clearTimeout: () => (turn = undefined) };
+    const found = await findKubelet(node.options({ pid: 812 }));
+    let nowMs = found.process.startedMs + 1_000;
+    const wallMs = () => nowMs;
+    const clock = { ...node.options().clock, wallMs, setTimeout: (fn: () => void) => (turn = fn), clearTimeout: () => (turn = undefined) };
     using _ = watchKubelet({
-      ...{ found: await findKubelet(node.options()), find: () => findKubelet(node.options()), proc: node.proc, clock },
+      ...{ found, proc: node.proc, clock },
+      find: (before) => findKubelet(node.options({ pid: 812, before })),
       onChange: (change) => void changes.push(change),
     });
     const look = async (): Promise<void> => {
@@ -181,15 +187,26 @@ describe('another start of the kubelet', () => {
     };
     await look();
     expect(changes).toEqual([]);
+    node.start(812, kubelet(WORDS, { state: 'T' }));
+    await look();
+    await look();
+    node.start(812, kubelet(WORDS));
+    await look();
+    expect(changes.splice(0).map(({ kind }) => kind)).toEqual(['stopped', 'continued']);
+    // Another kubelet that was there beside it is not its next start.
     node.end(812);
     await look();
     await look();
     expect(changes.map(({ kind }) => kind)).toEqual(['ended', 'unclear']);
-    // The same pid for another process.
-    node.start(812, kubelet(WORDS, { startTicks: 9_000 }));
+    // The same pid for another program, another kubelet beside it, and its own next start.
+    node.start(812, kubelet(['/usr/bin/kubelet-helper', '--root-dir=/x'], { startTicks: 9_000, uid: 1000 }));
+    node.start(900, kubelet(WORDS, { startTicks: 9_100 }));
     await look();
-    expect(changes.at(-1)?.kind).toBe('restarted');
-    node.start(812, kubelet([...WORDS, '--root-dir=/data', '--max-pods=7'], { startTicks: 9_900 }));
+    expect(changes.at(-1)).toMatchObject({ kind: 'restarted', pid: 900 });
+    node.start(900, kubelet([...WORDS, '--root-dir=/data', '--max-pods=7'], { startTicks: 9_900 }));
+    await look();
+    expect(changes.at(-1)?.kind).toBe('ended');
+    nowMs += 120_000;
     await look();
     expect(changes.slice(-2)).toMatchObject([{ kind: 'ended' }, { kind: 'changed', what: ['adminSocket', 'maxPods', 'rootDir'] }]);
   });
@@ -220,7 +237,7 @@ test('a kubelet that has just started and does not answer yet is judged when it 
     turns.at(turn)?.();
     await expect.poll(() => turns.length).toBe(turn + 2);
   }
-  expect(changes.map(({ kind }) => kind)).toEqual(['ended', 'restarted']);
+  expect(changes.map(({ kind }) => kind)).toEqual(['ended', 'starts', 'restarted']);
 });
 
 test('the words behind observe are read, and all that is wrong is said', () => {

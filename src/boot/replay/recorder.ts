@@ -31,9 +31,9 @@ export async function wantedInputs({ flags }: Pick<NodeConfig, 'flags'>): Promis
 const fileOf = (rootDir: string): string => `${rootDir}/actorlet/record-inputs.json`;
 
 /** The daemon ends as on SIGTERM and becomes the same program anew. */
-export function startAnew(ctx: Pick<BootContext, 'state' | 'ending'>, why: string): void {
+export function startAnew(ctx: Pick<BootContext, 'argv' | 'state' | 'ending'>, why: string): void {
   if (ctx.ending.signal.aborted) return;
-  ctx.state.again = true;
+  ctx.state.again = ctx.argv;
   ctx.state.log?.info({ why }, 'the daemon starts anew; containers are left running');
   ctx.ending.abort(new Error(why));
 }

@@ -27,8 +27,8 @@ export interface BootIo {
   uid: number;
   /** Ends the process at once; for a second signal and for failures outside the tree. */
   exit(code: number): void;
-  /** Becomes the same program anew, in the same process. Returns only where that cannot be. */
-  again(): void;
+  /** Becomes the same program anew, in the same process, with these words. Returns only where that cannot be. */
+  again(argv: readonly string[]): void;
   on(name: ProcessEvent, fn: (detail: unknown) => void): Disposable;
 }
 export type ProcessEvent =
@@ -99,8 +99,8 @@ export interface BootState {
   tracing?: TracingEnd;
   /** Absent: inputs are not recorded. */
   inputs?: RecordedNode;
-  /** The program is to begin anew once it has ended in order. */
-  again?: boolean;
+  /** The program is to begin anew with these words once it has ended in order. */
+  again?: readonly string[];
 }
 
 /** How a recording ends: with the daemon, or because its tree failed. Neither rejects. */

@@ -9,7 +9,7 @@ import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/obser
 import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
 import { sh, steady } from '../../e2e/manifests.ts';
 import { startDriver } from '../../volumes/csiDriver.ts';
-import { judgedOf, type ObservedLab } from './lab.ts';
+import { differencesIn, judgedOf, type ObservedLab } from './lab.ts';
 
 const STAY = 'trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done';
 const MINUTE_MS = 60_000;
@@ -90,6 +90,7 @@ export async function churn(lab: ObservedLab, { minutes, atOnce }: { minutes: nu
   let made = 0;
   let disturbed = 0;
   let toldMs = beganMs;
+  let toldId = 0;
   while (Date.now() - beganMs < minutes * MINUTE_MS) {
     const old = born.filter(({ atMs }) => Date.now() - atMs > LIFE_MS);
     if (old.length > 0) {
@@ -115,8 +116,11 @@ export async function churn(lab: ObservedLab, { minutes, atOnce }: { minutes: nu
       const at = `${new Date().toISOString()} ${made} pods`;
       // A machine with too much work may leave it without an answer for a while.
       await observer.ledger().then(
-        (ledger) =>
-          console.log(`${at}, ${judgedOf(ledger)} judged, ${ledger.disagreements.filter((d) => d.known === null).length} disagreements`),
+        (ledger) => {
+          console.log(`${at}, ${judgedOf(ledger)} judged, ${differencesIn(ledger).length} disagreements`);
+          for (const line of differencesIn(ledger, toldId)) console.log(line);
+          toldId = Math.max(toldId, ...ledger.disagreements.map(({ id }) => id + 1));
+        },
         (error: unknown) => console.log(`${at}; ${String(error)}`),
       );
     }

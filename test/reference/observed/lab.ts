@@ -64,13 +64,18 @@ export function judgedOf({ counts }: ObserverLedger): number {
 
 export function ledgerLines(ledger: ObserverLedger): string[] {
   const counts = ledger.counts.map((c) => `${c.kind}: ${c.agreed} agreed, ${c.known} known differences, ${c.disagreed} disagreed`);
-  const differences = ledger.disagreements
-    .filter(({ known }) => known === null)
+  return [...counts, `all: ${judgedOf(ledger)} judged`, ...differencesIn(ledger)];
+}
+
+/** Those that are on no list, from the one with this number on. */
+export function differencesIn({ disagreements }: ObserverLedger, fromId = 0): string[] {
+  return disagreements
+    .filter(({ known, id }) => known === null && id >= fromId)
     .map((d) => {
       const settled = d.settledMs === null ? 'stands' : `settled after ${Math.round((d.settledMs - d.sinceMs) / 1_000)} s`;
-      return `${d.sort} ${d.kind} ${d.pod}: not ${d.expected}${d.came === '' ? '' : `; instead ${d.came}`} (${settled}) [${d.rule}]`;
+      const since = new Date(d.sinceMs).toISOString().slice(11, 19);
+      return `${since} ${d.sort} ${d.kind} ${d.pod}: not ${d.expected}${d.came === '' ? '' : `; instead ${d.came}`} (${settled}) [${d.rule}]`;
     });
-  return [...counts, `all: ${judgedOf(ledger)} judged`, ...differences];
 }
 
 /** The logs of both, and the whole ledger. */

@@ -16,8 +16,8 @@ const DISAGREEMENTS_MAX = 1_000;
 const OPEN_MAX = 20_000;
 const KNOWN_MAX = 5_000;
 const ENDING_MAX = 5_000;
-/** The tree asks again within this time if it still wants an act that was not answered. */
-const ASKED_AGAIN_MS = 30_000;
+/** The tree asks again within this time if it still wants an act that was not answered. What it asks later is another wish. */
+export const ASKED_AGAIN_MS = 30_000;
 /** A timer that fires so late says that this program was held up: that time counts for nothing, and it has as long again to catch up. */
 const LATE_MS = 500;
 /** A machine that is busy all the time lets a bound grow to so many of it, and no further: else nothing would ever be named. */
@@ -36,8 +36,9 @@ const STARTS: ReadonlySet<ExpectedKind> = new Set([
   'StartContainer',
   'UpdateContainerResources',
 ]);
-/** Acts of a pod that its status tells of. */
+/** Acts of a pod that its status tells of. A kubelet writes none while it pulls. */
 const RUNTIME_KINDS: ReadonlySet<ExpectedKind> = new Set([
+  'PullImage',
   'RunPodSandbox',
   'CreateContainer',
   'StartContainer',
@@ -115,6 +116,8 @@ export class Expectations {
 
   expect(wanted: Wanted): Expectation {
     const key = keyOf(wanted);
+    const before = this.#open.get(key);
+    if (before !== undefined && this.#isLeft(before)) this.#end(before);
     const open = this.#open.get(key) ?? this.#begin(key, wanted);
     open.waiting += 1;
     open.what = wanted.what;
@@ -134,6 +137,12 @@ export class Expectations {
         if (open.waiting === 0) this.#end(open);
       }),
     };
+  }
+
+  /** It came while nobody waited: the tree need not ask again. */
+  cameLater(wanted: Wanted): void {
+    const open = this.#open.get(keyOf(wanted));
+    if (open?.waiting === 0) this.#came(open);
   }
 
   /** What the world shows in the place of what is expected, by the fields that are otherwise where there are such. */
@@ -195,10 +204,20 @@ export class Expectations {
     return gone !== undefined && (STARTS.has(kind) || (gone && kind === 'PodStatus'));
   }
 
-  /** The kubelet cannot do it now, or this program sees that it is behind: its time begins anew. */
+  /** The kubelet cannot do it now, or could not until now: its time begins anew. */
   excused(isMeant: (act: Pick<ExpectedAct, 'kind' | 'pod' | 'uid'>) => boolean): void {
     const nowMs = this.#clock.monoMs();
-    for (const open of this.#open.values()) if (isMeant(open)) open.progressMonoMs = nowMs;
+    for (const open of this.#open.values()) {
+      if (!isMeant(open)) continue;
+      [open.sinceMonoMs, open.progressMonoMs] = [nowMs, nowMs];
+      for (const field of open.fields.keys()) open.fields.set(field, nowMs);
+    }
+  }
+
+  /** The kubelet has written more of this pod than the tree has come to. */
+  ahead(uid: string): void {
+    const nowMs = this.#clock.monoMs();
+    for (const open of this.#open.values()) if (open.kind === 'PodStatus' && open.uid === uid) open.progressMonoMs = nowMs;
   }
 
   pods(names: ReadonlyMap<string, string>): void {
@@ -363,14 +382,15 @@ export class Expectations {
   }
 
   #judge(): void {
-    const nowMs = this.#clock.monoMs();
     for (const open of [...this.#open.values()]) {
-      if (open.waiting === 0) {
-        if (nowMs - open.idleSinceMs >= ASKED_AGAIN_MS) this.#end(open);
-        continue;
-      }
-      this.#judgeOne(open);
+      if (this.#isLeft(open)) this.#end(open);
+      else if (open.waiting > 0) this.#judgeOne(open);
     }
+  }
+
+  /** The tree wants it no longer. */
+  #isLeft({ waiting, idleSinceMs }: Open): boolean {
+    return waiting === 0 && this.#clock.monoMs() - idleSinceMs >= ASKED_AGAIN_MS;
   }
 
   #judgeOne(open: Open): void {

@@ -45,6 +45,7 @@ const KNOWN: readonly { kind: ExpectedKind; seen: RegExp; entry: string }[] = [
     seen: /^status\.podIP(?: is absent, not |s has 0 entries, not \d+: \[\{"ip":")127\./,
     entry: '`--node-ip` is used as written.',
   },
+  { kind: 'PodStatus', seen: /^status\.resources(?: |\.)/, entry: '`status.resources` of a pod says what was granted and carried out.' },
   {
     kind: 'NodeStatus',
     seen: /^status\.addresses(?:\[InternalIP\] is absent, not | has [01] entries, not 2: \[)\{"type":"InternalIP","address":"127\./,

@@ -15,7 +15,7 @@ import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { type Access, accessOf, nodeOfCertificate } from './access.ts';
 import { type HostView, hostViewOf } from './hostView.ts';
 import { kubeletArgs } from './inside.ts';
-import { type KubeletProcess, type ProcessSearch, processOf, searchKubelets } from './processes.ts';
+import { type KubeletProcess, type ProcessSearch, processOf, searchKubelets, stateOf } from './processes.ts';
 import { askRunning, type Difference, differencesOf, type Running } from './running.ts';
 
 export interface FindOptions {
@@ -23,6 +23,8 @@ export interface FindOptions {
   proc?: string;
   /** `--kubelet-pid`; null: it is searched for. */
   pid: number | null;
+  /** The one that was observed until now: its next start is looked for. */
+  before?: Before;
   /** `--host-root`; null: it is found out. */
   hostRoot: string | null;
   /** `--kubelet-credentials`. */
@@ -34,6 +36,12 @@ export interface FindOptions {
   signal: AbortSignal;
   /** Where service accounts are, for tests. */
   accountFolder?: string;
+}
+
+export interface Before {
+  process: KubeletProcess;
+  /** Wall ms at which it ran still. */
+  seenMs: number;
 }
 
 export interface FoundKubelet {
@@ -62,7 +70,7 @@ const SLACK_MS = 1_000;
 /** @throws StartError: there is no kubelet, or more than one. */
 export async function findKubelet(o: FindOptions): Promise<FoundKubelet> {
   const proc = o.proc ?? '/proc';
-  const process = await chooseProcess(proc, o.pid);
+  const process = await chooseProcess(proc, o);
   const view = await hostViewOf({ proc, pid: process.pid }, o.hostRoot);
   const { args, from, remarks } = await kubeletArgs(process, view);
   const { given, unread } = readFlags(args, { cwd: process.cwd ?? '/' });
@@ -113,13 +121,16 @@ export async function findKubelet(o: FindOptions): Promise<FoundKubelet> {
   };
 }
 
-async function chooseProcess(proc: string, pid: number | null): Promise<KubeletProcess> {
+async function chooseProcess(proc: string, { pid, before }: Pick<FindOptions, 'pid' | 'before'>): Promise<KubeletProcess> {
   const title = 'the kubelet of this machine was not found';
   const fail = (where: string, what: string): never => {
     throw new StartError(title, [{ where, what }]);
   };
   try {
-    if (pid !== null) return await processOf(proc, pid);
+    // Its number may be another program's by now.
+    if (before !== undefined) {
+      if ((await stateOf(proc, before.process)) !== null) return await processOf(proc, before.process.pid);
+    } else if (pid !== null) return await processOf(proc, pid);
   } catch (error) {
     return fail('--kubelet-pid', messageOf(error));
   }
@@ -129,15 +140,31 @@ async function chooseProcess(proc: string, pid: number | null): Promise<KubeletP
   } catch (error) {
     return fail(proc, `it cannot be read: ${messageOf(error)}`);
   }
-  const [one, ...more] = search.found;
+  const found = before === undefined ? search.found : nextOf(before, search.found);
+  const [one, ...more] = found;
   const others = search.refused.map(({ pid: id, name, why }) => `process ${id} (${name}) ${why}`);
   if (one === undefined) {
     const hint = others.length > 0 ? `${others.join('; ')}. Choose one with --kubelet-pid` : 'In a container it needs hostPID: true';
     return fail(proc, `none of its ${search.seen} processes is a kubelet. ${hint}`);
   }
   if (more.length === 0) return one;
-  const pids = search.found.map(({ pid: id, program }) => `${id} (${program})`).join(', ');
+  const pids = found.map(({ pid: id, program }) => `${id} (${program})`).join(', ');
   return fail('--kubelet-pid', `more than one kubelet runs on this machine: processes ${pids}. Choose one with --kubelet-pid`);
+}
+
+/** Of several kubelets on a machine each keeps these flags from start to start. */
+const OF_ITS_NODE: readonly string[] = ['--root-dir', '--config', '--kubeconfig', '--hostname-override'];
+
+/** Those that may be its next start: with the same words, else of the same node, else any that was not there beside it. */
+function nextOf({ process, seenMs }: Before, found: readonly KubeletProcess[]): readonly KubeletProcess[] {
+  const words = ({ args }: KubeletProcess): string => args.join('\0');
+  const node = ({ args }: KubeletProcess): string =>
+    args.filter((word, i) => OF_ITS_NODE.includes(word.split('=', 1)[0] ?? '') || OF_ITS_NODE.includes(args[i - 1] ?? '')).join('\0');
+  for (const key of [words, node]) {
+    const alike = found.filter((one) => key(one) === key(process));
+    if (alike.length > 0) return alike;
+  }
+  return found.filter(({ startedMs }) => startedMs > seenMs - SLACK_MS);
 }
 
 /** The files where they lie here, under the names that the kubelet has for them. */

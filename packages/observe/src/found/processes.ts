@@ -49,6 +49,8 @@ const TRIES = 3;
 /** USER_HZ, which is 100 on every machine that Linux runs on. */
 const TICKS_PER_SECOND = 100;
 const COMM_LENGTH_MAX = 15;
+/** With these a kubelet runs no node. */
+const ONLY_SAYS: ReadonlySet<string> = new Set(['--version', '--help', '-h']);
 const SHOWN_CHARS_MAX = 100;
 
 /** All processes that could be the kubelet of this machine. */
@@ -78,10 +80,14 @@ export async function processOf(proc: string, pid: number): Promise<KubeletProce
   return one;
 }
 
-/** Whether it is the same process still. */
-export async function stillRuns(proc: string, { pid, startTicks }: Pick<KubeletProcess, 'pid' | 'startTicks'>): Promise<boolean> {
+/** Of the same process. `stopped`: by a signal (SIGSTOP). Null: it has ended. */
+export async function stateOf(
+  proc: string,
+  { pid, startTicks }: Pick<KubeletProcess, 'pid' | 'startTicks'>,
+): Promise<'runs' | 'stopped' | null> {
   const stat = await statOf(proc, pid);
-  return stat !== null && stat.startTicks === startTicks && stat.state !== 'Z' && stat.state !== 'X';
+  if (stat === null || stat.startTicks !== startTicks || stat.state === 'Z' || stat.state === 'X') return null;
+  return stat.state === 'T' ? 'stopped' : 'runs';
 }
 
 async function kindOf(proc: string, pid: number): Promise<KubeletKind | null> {
@@ -127,6 +133,7 @@ async function lookOnce(
   if (program === '') return refuse('has no command line');
   const all = basename(program) === 'hyperkube' || stat.comm === 'hyperkube';
   if (all && rest[0] !== 'kubelet') return refuse('is hyperkube, and not as the kubelet');
+  if (rest.some((word) => ONLY_SAYS.has(word.split('=', 1)[0] ?? ''))) return refuse('says its version or its flags, and ends');
   // A script has the name of its file, and the program of its shell.
   if (!chosen && kind === 'kubelet' && !all && !basename(program).startsWith('kubelet'))
     return refuse(`has a kubelet's name, and its program is ${oneLine(program.slice(0, SHOWN_CHARS_MAX))}`);

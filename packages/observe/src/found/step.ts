@@ -151,6 +151,12 @@ async function withOwnFolder(found: FoundKubelet, { own, folder }: ObserveArgume
   };
 }
 
+const BACK = {
+  starts: 'the kubelet was started again; what it runs with is not known yet',
+  continued: 'the kubelet goes on',
+  restarted: 'the kubelet was started again, as before',
+} as const;
+
 /** What {@link findTheKubelet} found, for {@link watchTheKubelet}. */
 const foundIn = new WeakMap<BootContext, FoundKubelet>();
 
@@ -178,8 +184,18 @@ export const findTheKubelet: Step = {
   },
 };
 
-/** A kubelet that starts with something else makes the observer begin anew; one that ends or restarts is named. */
-export const watchTheKubelet: Step = {
+/** Without `--kubelet-pid`, or with the one that it has now. */
+function withPid(argv: readonly string[], pid: number): readonly string[] {
+  const isPid = (word: string): boolean => word.split('=', 1)[0] === '--kubelet-pid';
+  if (!argv.some(isPid)) return argv;
+  return [...argv.filter((word, i) => !isPid(word) && argv[i - 1] !== '--kubelet-pid'), `--kubelet-pid=${pid}`];
+}
+
+/**
+ * A kubelet that starts with something else makes the observer begin anew; one that ends, restarts or is stopped is named.
+ * `isBack`: it works again, after a time in which it could do nothing.
+ */
+export const watchTheKubelet = (isBack: () => void): Step => ({
   name: 'watch the kubelet',
   run(ctx) {
     const log = need(ctx, 'log');
@@ -190,14 +206,17 @@ export const watchTheKubelet: Step = {
       watchKubelet({
         found: begun,
         clock: createClock(),
-        find: () => findKubelet(optionsOf(args, ctx)),
+        find: (before) => findKubelet({ ...optionsOf(args, ctx), before }),
         onChange(change) {
           if (change.kind === 'unclear') log.warn({ why: change.why }, 'no kubelet is observed now');
           else if (change.kind === 'ended') log.warn({ pid: change.pid }, 'the kubelet has ended; its next start is waited for');
-          else if (change.kind === 'restarted') log.info({ pid: change.pid }, 'the kubelet was started again, as before');
-          else {
+          else if (change.kind === 'stopped') log.warn({ pid: change.pid }, 'the kubelet was stopped by a signal, and does nothing now');
+          else if (change.kind === 'starts' || change.kind === 'continued' || change.kind === 'restarted') {
+            isBack();
+            log.info({ pid: change.pid }, BACK[change.kind]);
+          } else {
             log.warn({ pid: change.pid, changed: change.what }, 'the kubelet was started with something else; the observer begins anew');
-            ctx.state.again = true;
+            ctx.state.again = withPid(ctx.argv, change.pid);
             ctx.ending.abort(new Error('the kubelet was started with something else'));
           }
         },
@@ -205,4 +224,4 @@ export const watchTheKubelet: Step = {
     );
     return undefined;
   },
-};
+});

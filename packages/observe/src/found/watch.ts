@@ -3,11 +3,16 @@
 import { toV1beta1 } from '@actorlet/kubelet/machines/config/v1beta1.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
-import type { FoundKubelet } from './found.ts';
-import { stillRuns } from './processes.ts';
+import type { Before, FoundKubelet } from './found.ts';
+import { stateOf } from './processes.ts';
 
 export type KubeletChange =
   | { kind: 'ended'; pid: number }
+  /** By a signal: it does nothing until another one lets it go on. */
+  | { kind: 'stopped'; pid: number }
+  | { kind: 'continued'; pid: number }
+  /** It is there again. What it runs with is not known yet. */
+  | { kind: 'starts'; pid: number }
   /** Another process with the same flags, files and names. */
   | { kind: 'restarted'; pid: number; found: FoundKubelet }
   /** What it starts with is something else now: the tree has to be made anew. */
@@ -17,8 +22,8 @@ export type KubeletChange =
 
 export interface WatchOptions {
   found: FoundKubelet;
-  /** Finds it again. @throws while there is none */
-  find(): Promise<FoundKubelet>;
+  /** Finds its next start. @throws while there is none */
+  find(before: Before): Promise<FoundKubelet>;
   onChange(change: KubeletChange): void;
   clock: Clock;
   /** For tests; default: /proc. */
@@ -29,22 +34,34 @@ export interface WatchOptions {
 const LOOK_MS = 2_000;
 /** So long a kubelet that has just started may not answer yet: before, what it runs with is not known. */
 const ANSWERS_MS = 60_000;
+/** What becomes another program or ends within this time was no kubelet of this node. */
+const STAYS_MS = 2_000;
 
 export function watchKubelet(o: WatchOptions): Disposable {
   const proc = o.proc ?? '/proc';
   let current = o.found;
   let running = true;
+  let stopped = false;
+  let starting = 0;
   let said = '';
+  let seenMs = o.clock.wallMs();
   let over = false;
   let timer: unknown;
 
   const look = async (): Promise<void> => {
-    if (running && (await stillRuns(proc, current.process))) return;
+    const state = running ? await stateOf(proc, current.process) : null;
+    if (over) return;
+    if (state !== null) {
+      seenMs = o.clock.wallMs();
+      if (stopped !== (state === 'stopped')) o.onChange({ kind: stopped ? 'continued' : 'stopped', pid: current.process.pid });
+      stopped = state === 'stopped';
+      return;
+    }
     if (running) o.onChange({ kind: 'ended', pid: current.process.pid });
-    running = false;
+    [running, stopped] = [false, false];
     let found: FoundKubelet;
     try {
-      found = await o.find();
+      found = await o.find({ process: current.process, seenMs });
     } catch (error) {
       const why = messageOf(error);
       if (why !== said && !over) o.onChange({ kind: 'unclear', why });
@@ -53,9 +70,14 @@ export function watchKubelet(o: WatchOptions): Disposable {
     }
     if (over) return;
     const starts = o.clock.wallMs() - found.process.startedMs < ANSWERS_MS;
-    if (starts && knows(current) && !knows(found)) return;
+    if (starts && knows(current) && !knows(found)) {
+      if (starting !== found.process.pid) o.onChange({ kind: 'starts', pid: found.process.pid });
+      starting = found.process.pid;
+      return;
+    }
     const what = changesOf(current, found);
-    [current, running, said] = [found, true, ''];
+    if (what.length > 0 && o.clock.wallMs() - found.process.startedMs < STAYS_MS) return;
+    [current, running, starting, said] = [found, true, 0, ''];
     const { pid } = found.process;
     o.onChange(what.length === 0 ? { kind: 'restarted', pid, found } : { kind: 'changed', pid, found, what });
   };

@@ -9,10 +9,11 @@ import {
   kubePath,
 } from '@actorlet/kubelet/machines/kube/request.ts';
 import { ANNOTATION_MIRROR } from '@actorlet/kubelet/machines/pod/names.ts';
+import { STATUS_UNKNOWN_REASON } from '@actorlet/kubelet/machines/pods/status/containers.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
-import type { Expectations, Wanted } from '../expectations.ts';
+import { ASKED_AGAIN_MS, type Expectations, type Wanted } from '../expectations.ts';
 import { knownDifference } from '../kinds.ts';
 import { type KubeWrite, writeOf } from '../table.ts';
 import { untilShown, type WaitEnd } from '../waiting.ts';
@@ -43,6 +44,8 @@ export class KubeBorder {
   readonly #seen: SeenObjects;
   readonly #ended = new AbortController();
   #leaseWatched = false;
+  /** By pod, while its status is looked for. */
+  readonly #following = new Map<string, AbortController>();
   /** The renewal after which the next is waited for. The tree asks again when its call is over: what came meanwhile is it. */
   #renewedBefore: number | null = null;
 
@@ -128,10 +131,13 @@ export class KubeBorder {
   #podStatus({ namespace, name }: { namespace: string; name: string }, body: Record<string, unknown>, opts: KubeCallOptions) {
     const uid = uidOf(body.metadata);
     const what = `written ${statusWords(body.status)}`;
-    const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true };
     const now = this.#seen.byName('pods', namespace, name);
-    // A tree that begins completes what it finds; the kubelet, which was there, has nothing more to say.
-    if (now !== undefined && this.#seen.hadEnded(uid)) return Promise.resolve({ ok: true as const, code: 200, body: now });
+    // Of a pod that is to end, the kubelet alone knows what it has not begun.
+    const isJudged = () => now?.metadata.deletionTimestamp === undefined || !endedBy(body.status).has(STATUS_UNKNOWN_REASON);
+    const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true, isJudged };
+    // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
+    if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(body.status, now.status)))
+      return Promise.resolve({ ok: true as const, code: 200, body: now });
     const before = now?.metadata.resourceVersion;
     const look = (): KubeResult | undefined => {
       const pod = this.#seen.byName('pods', namespace, name);
@@ -139,11 +145,16 @@ export class KubeBorder {
         return { ok: false, failure: notFound(`pods "${name}" not found`) };
       if (this.#shows(wanted, missingOf(body.status, pod.status, 'status'))) return { ok: true, code: 200, body: pod };
       // It tells of containers that this tree has not come to yet.
-      if (isAhead(pod.status, body.status)) this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
+      if (isAhead(pod.status, body.status)) this.#expectations.ahead(pod.metadata.uid ?? '');
       // The kubelet said something else meanwhile: the tree decides anew.
       return pod.metadata.resourceVersion === before ? undefined : { ok: false, failure: conflict(name) };
     };
-    return this.#untilDecidedAnew(wanted, look, { name, opts });
+    const isShown = (): true | undefined => {
+      const pod = this.#seen.byName('pods', namespace, name);
+      const isIt = pod !== undefined && (uid === '' || pod.metadata.uid === uid);
+      return isIt && missingOf(body.status, pod.status, 'status').every((m) => knownDifference('PodStatus', m) !== null) ? true : undefined;
+    };
+    return this.#followed(wanted, isShown, () => this.#untilDecidedAnew(wanted, look, { name, opts }));
   }
 
   /** Whether it is as this tree would have written it, but for what is known to differ. */
@@ -232,6 +243,21 @@ export class KubeBorder {
     return this.#settled(wanted, opts, () => untilShown(this.#clock, { look, timeoutMs: opts.timeoutMs, signal: opts.signal }));
   }
 
+  /** A tree that decides anew may want nothing then, and does not ask again: the status is looked for all the same. */
+  async #followed(wanted: Wanted, isShown: () => true | undefined, ask: () => Promise<KubeResult>): Promise<KubeResult> {
+    this.#following.get(wanted.pod)?.abort();
+    const result = await ask();
+    if (result.ok || result.failure.code !== CONFLICT) return result;
+    const ended = new AbortController();
+    this.#following.set(wanted.pod, ended);
+    const opts = { timeoutMs: ASKED_AGAIN_MS, signal: ended.signal };
+    void this.#seen.until({ kind: 'pods', pod: wanted.pod }, isShown, opts).then(({ kind }) => {
+      if (kind === 'shown') this.#expectations.cameLater(wanted);
+      if (this.#following.get(wanted.pod) === ended) this.#following.delete(wanted.pod);
+    });
+    return result;
+  }
+
   /** Not for long: a tree that has come to know better does not say so before this one is answered. */
   async #untilDecidedAnew(wanted: Wanted, look: () => KubeResult | undefined, { name, opts }: { name: string; opts: KubeCallOptions }) {
     const timeoutMs = Math.min(opts.timeoutMs ?? STATUS_WAIT_MS, STATUS_WAIT_MS);
@@ -287,6 +313,28 @@ function isAhead(has: unknown, wanted: unknown): boolean {
     });
   const shown = new Map(idsOf(has));
   return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
+}
+
+/** Reasons for which containers ended, with their names. */
+function endedBy(status: unknown): Map<unknown, Set<unknown>> {
+  const reasons = new Map<unknown, Set<unknown>>();
+  for (const field of ['initContainerStatuses', 'containerStatuses']) {
+    const list: unknown = isRecord(status) ? status[field] : undefined;
+    for (const { name, state } of Array.isArray(list) ? list.filter(isRecord) : []) {
+      if (!isRecord(state) || !isRecord(state.terminated)) continue;
+      const { reason } = state.terminated;
+      reasons.set(reason, (reasons.get(reason) ?? new Set()).add(name));
+    }
+  }
+  return reasons;
+}
+
+/** Whether the tree does not know how a container ended, and the object says it. */
+function isUnseen(wanted: unknown, has: unknown): boolean {
+  const unknown = endedBy(wanted).get(STATUS_UNKNOWN_REASON) ?? new Set();
+  return (
+    unknown.size > 0 && [...endedBy(has)].some(([reason, names]) => reason !== STATUS_UNKNOWN_REASON && !names.isDisjointFrom(unknown))
+  );
 }
 
 /** Which fields, and the phase where it is among them. */

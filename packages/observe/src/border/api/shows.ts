@@ -25,7 +25,9 @@ export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
   if (!isRecord(wanted)) return sameWords(wanted, has) || sameAmount(path, wanted, has) ? [] : other;
   if (!isRecord(has)) return Object.keys(wanted).length === 0 ? [] : other;
   const missing: string[] = [];
+  const isAlike = CONTAINERS.test(path) && failedToStart(wanted.state, has.state);
   for (const [key, value] of Object.entries(wanted)) {
+    if (isAlike && (key === 'state' || key === 'lastState')) continue;
     if (key.startsWith('$') || OWN.has(key)) continue;
     // A time says that it was then; that it is said at all is what both agree on.
     if (TIMES.has(key)) continue;
@@ -33,6 +35,19 @@ export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
   }
   if (STATES.test(path)) for (const key of Object.keys(has)) missing.push(...unsaid(wanted, has, { key, path }));
   return missing;
+}
+
+/**
+ * A kubelet that could not start a container says so until it looks at the pod again, 10 to 15 s later. Only then it says that it backs
+ * off; the tree says so at once.
+ */
+const CONTAINERS = /\.\w*[cC]ontainerStatuses\[[^\]]*\]$/;
+const START_FAILED = 'RunContainerError';
+function failedToStart(wanted: unknown, has: unknown): boolean {
+  const reasonOf = (state: unknown, key: 'waiting' | 'terminated'): unknown =>
+    isRecord(state) && isRecord(state[key]) ? state[key].reason : undefined;
+  const says = reasonOf(wanted, 'waiting') ?? reasonOf(wanted, 'terminated');
+  return reasonOf(has, 'waiting') === START_FAILED && (says === 'CrashLoopBackOff' || says === 'StartError' || says === START_FAILED);
 }
 
 /** What became of a container is told as a whole: a word too many is another fate. */

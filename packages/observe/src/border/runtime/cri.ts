@@ -79,10 +79,10 @@ export class CriBorder {
     return { via, stream: this.#listings.hearing(stream) };
   };
 
-  /** Without a runtime no kubelet does anything with it. */
+  /** Without a runtime no kubelet does anything for its pods. */
   #failed(error: unknown): never {
     if (error instanceof CriError && error.code === UNAVAILABLE)
-      this.#o.expectations.excused(({ kind }) => kind === 'PodStatus' || Object.hasOwn(CRI, kind));
+      this.#o.expectations.excused(({ kind }) => kind !== 'Lease' && kind !== 'NodeStatus');
     throw error;
   }
 
