@@ -33,11 +33,11 @@ export interface Audit {
 const STATUS_RESOURCES = ['pods', 'pods/status'];
 const STATUS_VERBS = ['get', 'patch', 'update'];
 
-/** Metadata of every finished request of the node's user; nothing of anybody else's. */
-export function createAudit(nodeName: string): Audit {
+/** Metadata of every finished request of one user, by default the node's; nothing of anybody else's. */
+export function createAudit(nodeName: string, user = `system:node:${nodeName}`): Audit {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-bench-audit-'));
   const [policy, log] = [join(dir, 'policy.json'), join(dir, 'audit.log')];
-  const rules = [{ level: 'Metadata', users: [`system:node:${nodeName}`] }, { level: 'None' }];
+  const rules = [{ level: 'Metadata', users: [user] }, { level: 'None' }];
   writeFileSync(
     policy,
     JSON.stringify({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived', 'ResponseStarted'], rules }),

@@ -247,6 +247,11 @@ describe('beside a kubelet that does something else', () => {
     await b.h.advance(30_000);
     await stopTheKubelet(b);
     create(b, 'web');
+    // What begins anew meanwhile is late later.
+    await b.h.advance(15_000);
+    b.expectations.excused(() => true);
+    await b.h.advance(15_000);
+    expect(disagreedAt(b)).not.toContain('missing Folder default/web');
     await b.h.until('the lease is missed', () => disagreedAt(b).includes('missing Lease '), 120_000);
     await b.h.until('the folder of the pod is missed', () => disagreedAt(b).includes('missing Folder default/web'), 120_000);
     expect(b.acts).toEqual([]);
@@ -475,6 +480,7 @@ describe('whether an object shows a patch', () => {
           { name: 'v', mountPath: '/y' },
         ],
       },
+      { name: 'b', state: { waiting: { reason: 'RunContainerError', message: 'exec: no' } } },
     ],
   };
   it.each([
@@ -494,7 +500,20 @@ describe('whether an object shows a patch', () => {
       { containerStatuses: [{ name: 'a', resources: { limits: { memory: '33M' } } }] },
       ['containerStatuses[a].resources.limits.memory is 31250Ki, not 33M'],
     ],
-    ['a container that is not there', { containerStatuses: [{ name: 'b' }] }, ['containerStatuses[b] is absent, not {"name":"b"}']],
+    ['a container that is not there', { containerStatuses: [{ name: 'c' }] }, ['containerStatuses[c] is absent, not {"name":"c"}']],
+    [
+      'a back-off that it does not tell yet',
+      { containerStatuses: [{ name: 'b', state: { waiting: { reason: 'CrashLoopBackOff' } } }] },
+      [],
+    ],
+    [
+      'a container that runs all the same',
+      { containerStatuses: [{ name: 'b', state: { running: { startedAt: 'x' } } }] },
+      [
+        'containerStatuses[b].state.running is absent, not {"startedAt":"x"}',
+        'containerStatuses[b].state.waiting is {"reason":"RunContainerError","message":"exec: no"}, not absent',
+      ],
+    ],
   ])('%s', (_, patch, missing) => {
     expect(missingOf(patch, has)).toEqual(missing);
   });

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
-import { createAudit } from '../../../bench/lib/audit.ts';
+import { type Audit, createAudit } from '../../../bench/lib/audit.ts';
 import { type Cluster, LONG, startCluster } from '../../cluster/cluster.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { type OwnAddress, ownAddress } from '../../e2e/lab/cluster/ownAddress.ts';
@@ -22,14 +22,20 @@ export interface ObservedLab {
   readonly address: OwnAddress;
 }
 
+interface LabOptions {
+  audit?: Audit;
+  /** What the observer is started with beside the kubelet's number, and behind which program. */
+  prepare?(lab: Pick<ObservedLab, 'cluster' | 'observer'>): Promise<{ args: readonly string[]; before: readonly string[] }>;
+}
+
 /** Static pods are there before the kubelet; the node is Ready, and has the config map `settings`. */
 export async function withObservedLab(
   statics: Readonly<Record<string, Manifest>>,
   run: (lab: ObservedLab) => Promise<void>,
+  { audit = createAudit(NODE_NAME), prepare = async () => ({ args: [], before: [] }) }: LabOptions = {},
 ): Promise<void> {
   const whyNot = whyNoReferenceKubelet();
   if (whyNot !== undefined) throw new Error(whyNot);
-  const audit = createAudit(NODE_NAME);
   const cluster = await startCluster({
     start: false,
     config: { podLogsDir: REFERENCE_LOGS.podLogs },
@@ -41,7 +47,8 @@ export async function withObservedLab(
   try {
     for (const [name, pod] of Object.entries(statics)) cluster.daemon.put(`${name}.json`, pod);
     await reference.start({ nodeIp: address.ip });
-    await observer.start([`--kubelet-pid=${reference.pid}`]);
+    const { args, before } = await prepare({ cluster, observer });
+    await observer.start([`--kubelet-pid=${reference.pid}`, ...args], before);
     await cluster.daemon.wait('the account', () => cluster.plane.hasAccount(), LONG);
     await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
     await cluster.post('configmaps', { metadata: { name: 'settings' }, data: { value: 'one' } });

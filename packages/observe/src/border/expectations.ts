@@ -10,6 +10,7 @@ import {
 } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { Clock, Metrics } from '@actorlet/kubelet/ports/ports.ts';
 import { KIND_FACTS, knownDifference } from './kinds.ts';
+import { type Expectation, keyOf, type Wanted } from './wanted.ts';
 
 /** Beyond it the oldest that are settled go first. */
 const DISAGREEMENTS_MAX = 1_000;
@@ -47,30 +48,6 @@ const RUNTIME_KINDS: ReadonlySet<ExpectedKind> = new Set([
 ]);
 /** How often acts are looked at whose bound has passed. */
 const LOOK_EVERY_MS = 2_000;
-
-export interface Wanted {
-  kind: ExpectedKind;
-  pod: string;
-  uid: string;
-  /** The end of `the kubelet has not ...`. */
-  what: string;
-  /** Where the kind's own bound does not fit. */
-  boundMs?: number;
-  /** What changes its words is the same act all the same. */
-  oneAtATime?: boolean;
-  /** False: nobody can tell whether the kubelet is late with it. */
-  isJudged?(): boolean;
-}
-
-/** One wish of the tree. */
-export interface Expectation {
-  /** The world shows it. */
-  came(): void;
-  /** The tree waits for it no longer, and would ask again. */
-  unanswered(): void;
-  /** The tree does not want it any more. */
-  withdrawn(): void;
-}
 
 interface Open extends ExpectedAct {
   key: string;
@@ -143,6 +120,12 @@ export class Expectations {
   cameLater(wanted: Wanted): void {
     const open = this.#open.get(keyOf(wanted));
     if (open?.waiting === 0) this.#came(open);
+  }
+
+  /** Whether the kubelet is to do any such act. */
+  awaits(kind: ExpectedKind): boolean {
+    for (const open of this.#open.values()) if (open.kind === kind && open.waiting > 0) return true;
+    return false;
   }
 
   /** What the world shows in the place of what is expected, by the fields that are otherwise where there are such. */
@@ -413,8 +396,4 @@ export class Expectations {
 
 function isOfRuntime({ kind }: Open): boolean {
   return RUNTIME_KINDS.has(kind);
-}
-
-function keyOf({ kind, uid, pod, what, oneAtATime }: Wanted): string {
-  return oneAtATime === true ? `${kind} ${uid} ${pod}` : `${kind} ${uid} ${pod} ${what}`;
 }

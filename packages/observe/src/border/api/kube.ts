@@ -13,10 +13,11 @@ import { STATUS_UNKNOWN_REASON } from '@actorlet/kubelet/machines/pods/status/co
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch } from '@actorlet/kubelet/ports/kube.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
-import { ASKED_AGAIN_MS, type Expectations, type Wanted } from '../expectations.ts';
+import { ASKED_AGAIN_MS, type Expectations } from '../expectations.ts';
 import { knownDifference } from '../kinds.ts';
 import { type KubeWrite, writeOf } from '../table.ts';
 import { untilShown, type WaitEnd } from '../waiting.ts';
+import type { Wanted } from '../wanted.ts';
 import { NODE_WAIT_MS, nodeWish } from './nodeStatus.ts';
 import { SeenObjects } from './seenObjects.ts';
 import { missingOf } from './shows.ts';
@@ -132,8 +133,13 @@ export class KubeBorder {
     const uid = uidOf(body.metadata);
     const what = `written ${statusWords(body.status)}`;
     const now = this.#seen.byName('pods', namespace, name);
-    // Of a pod that is to end, the kubelet alone knows what it has not begun.
-    const isJudged = () => now?.metadata.deletionTimestamp === undefined || !endedBy(body.status).has(STATUS_UNKNOWN_REASON);
+    const isJudged = () => {
+      const has = this.#seen.byName('pods', namespace, name);
+      // Of a pod that is to end, the kubelet alone knows what it has not begun.
+      if (has?.metadata.deletionTimestamp !== undefined && endedBy(body.status).has(STATUS_UNKNOWN_REASON)) return false;
+      // A kubelet pulls one image after the other, and says nothing of a pod that waits for one.
+      return !(isCreating(has?.status) && this.#expectations.awaits('PullImage'));
+    };
     const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true, isJudged };
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
     if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(body.status, now.status)))
@@ -152,7 +158,8 @@ export class KubeBorder {
     const isShown = (): true | undefined => {
       const pod = this.#seen.byName('pods', namespace, name);
       const isIt = pod !== undefined && (uid === '' || pod.metadata.uid === uid);
-      return isIt && missingOf(body.status, pod.status, 'status').every((m) => knownDifference('PodStatus', m) !== null) ? true : undefined;
+      // What is no longer otherwise begins anew when it is so again.
+      return isIt && this.#shows(wanted, missingOf(body.status, pod.status, 'status')) ? true : undefined;
     };
     return this.#followed(wanted, isShown, () => this.#untilDecidedAnew(wanted, look, { name, opts }));
   }
@@ -315,6 +322,15 @@ function isAhead(has: unknown, wanted: unknown): boolean {
   return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
 }
 
+/** Whether nothing of the pod has run yet. */
+function isCreating(status: unknown): boolean {
+  const list: unknown = isRecord(status) && status.phase === 'Pending' ? status.containerStatuses : undefined;
+  const reasons = (Array.isArray(list) ? list.filter(isRecord) : []).map(({ state }) =>
+    isRecord(state) && isRecord(state.waiting) ? state.waiting.reason : undefined,
+  );
+  return reasons.length > 0 && reasons.every((reason) => reason === 'ContainerCreating' || reason === 'PodInitializing');
+}
+
 /** Reasons for which containers ended, with their names. */
 function endedBy(status: unknown): Map<unknown, Set<unknown>> {
   const reasons = new Map<unknown, Set<unknown>>();
@@ -333,7 +349,8 @@ function endedBy(status: unknown): Map<unknown, Set<unknown>> {
 function isUnseen(wanted: unknown, has: unknown): boolean {
   const unknown = endedBy(wanted).get(STATUS_UNKNOWN_REASON) ?? new Set();
   return (
-    unknown.size > 0 && [...endedBy(has)].some(([reason, names]) => reason !== STATUS_UNKNOWN_REASON && !names.isDisjointFrom(unknown))
+    unknown.size > 0 &&
+    [...endedBy(has)].some(([reason, names]) => reason !== STATUS_UNKNOWN_REASON && [...names].some((name) => unknown.has(name)))
   );
 }
 

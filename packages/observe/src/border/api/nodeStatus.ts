@@ -4,8 +4,8 @@
  */
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
-import type { Wanted } from '../expectations.ts';
 import { KIND_FACTS } from '../kinds.ts';
+import type { Wanted } from '../wanted.ts';
 import { missingOf } from './shows.ts';
 
 /** A kubelet looks at its node every 10 s, and writes at once what changed. */

@@ -41,7 +41,7 @@ export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
  * A kubelet that could not start a container says so until it looks at the pod again, 10 to 15 s later. Only then it says that it backs
  * off; the tree says so at once.
  */
-const CONTAINERS = /\.\w*[cC]ontainerStatuses\[[^\]]*\]$/;
+const CONTAINERS = /(?:^|\.)\w*[cC]ontainerStatuses\[[^\]]*\]$/;
 const START_FAILED = 'RunContainerError';
 function failedToStart(wanted: unknown, has: unknown): boolean {
   const reasonOf = (state: unknown, key: 'waiting' | 'terminated'): unknown =>

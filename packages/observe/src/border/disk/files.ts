@@ -4,8 +4,9 @@
  */
 import { codeOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock, FileInfo, HostFs, ReadHandle } from '@actorlet/kubelet/ports/ports.ts';
-import type { Expectations, Wanted } from '../expectations.ts';
+import type { Expectations } from '../expectations.ts';
 import { untilShown } from '../waiting.ts';
+import type { Wanted } from '../wanted.ts';
 import { HeldFiles, infoOf } from './heldFiles.ts';
 
 export interface FileBorderOptions {

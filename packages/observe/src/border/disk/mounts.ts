@@ -3,9 +3,10 @@ import type { CsiMethod, CsiRequest, CsiResponse } from '@actorlet/kubelet/machi
 import type { Mounter } from '@actorlet/kubelet/ports/machine/mounter.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { type Csi, type CsiCall, CsiError } from '@actorlet/kubelet/ports/sockets/csi.ts';
-import type { Expectations, Wanted } from '../expectations.ts';
+import type { Expectations } from '../expectations.ts';
 import { CSI } from '../table.ts';
 import { untilShown } from '../waiting.ts';
+import type { Wanted } from '../wanted.ts';
 
 export interface MountBorderOptions {
   clock: Clock;

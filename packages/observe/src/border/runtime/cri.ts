@@ -2,9 +2,10 @@
 import { CRI_LABELS, type CriContainer } from '@actorlet/kubelet/machines/wire/cri.ts';
 import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { type Clock, type Cri, CriError } from '@actorlet/kubelet/ports/ports.ts';
-import type { Expectation, Expectations, Wanted } from '../expectations.ts';
+import type { Expectations } from '../expectations.ts';
 import { CRI } from '../table.ts';
 import { untilShown } from '../waiting.ts';
+import type { Expectation, Wanted } from '../wanted.ts';
 import { type Listing, RuntimeListings } from './listings.ts';
 
 const NOT_FOUND = 5;
