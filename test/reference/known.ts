@@ -2,8 +2,7 @@
  * Rows of a comparison that differ for a reason, or that say nothing of the agent. docs/differences-metrics.md lists the reasons for
  * values of metrics and of /stats/summary; docs/differences.md the others. Data.
  */
-import { CADVISOR_LEFT_OUT } from './leftOut/cadvisorLeftOut.ts';
-import { LEFT_OUT_METRICS } from './leftOut/leftOutMetrics.ts';
+import { CADVISOR_LEFT_OUT, LEFT_OUT_METRICS } from './leftOut/leftOut.ts';
 
 /** Left out, with a reason each, in tables of their own. */
 const FAMILIES = [...Object.keys(CADVISOR_LEFT_OUT), ...LEFT_OUT_METRICS.flatMap(({ families }) => families)];

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { cadvisorMetrics, containerKey, type GroupReading } from '../../../src/machines/edge/stats/cadvisorMetrics.ts';
 import type { Summary } from '../../../src/machines/edge/stats/stats.ts';
 import type { GroupFigures } from '../../../src/machines/figures/groupStats.ts';
-import { CADVISOR_LEFT_OUT } from '../../reference/leftOut/cadvisorLeftOut.ts';
+import { CADVISOR_LEFT_OUT } from '../../reference/leftOut/leftOut.ts';
 
 interface Family {
   type: string;

@@ -11,7 +11,6 @@ import { quantityValue } from '../../../src/machines/kube/names.ts';
 import { podShape } from '../../../src/machines/kube/podTable.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 import type { Shape } from '../../../src/machines/shape/shape.ts';
-import { FIELDS, SCALARS } from './manifestParts.ts';
 import { edits } from './textEdits.ts';
 
 export interface Variant {
@@ -21,6 +20,11 @@ export interface Variant {
 export const WHERE = { source: 'file', where: '/etc/kubernetes/manifests/a.yaml', nodeName: 'n1' } as const;
 export const VARIANTS = 5_000;
 const SEED = 136;
+/**
+ * What the variants are made of. `scalars`: values, as they stand in a manifest, to be put in place of others. `fields`: of real Pods, to be
+ * put where they belong and where they do not. What is recorded is about exactly these.
+ */
+const PARTS = JSON.parse(readFileSync(join(import.meta.dirname, 'parts.json'), 'utf8')) as Record<'scalars' | 'fields', string[]>;
 
 const folder = join(import.meta.dirname, '../manifests');
 export const BASES: ReadonlyMap<string, string> = new Map(
@@ -94,7 +98,7 @@ function change(doc: Doc, roll: Roll): void {
     case 3:
     case 4: {
       const map = pick([doc, ...all.map(([h, k]) => (h as Doc)[k]).filter(isMap)], roll);
-      const field = pick(FIELDS, roll);
+      const field = pick(PARTS.fields, roll);
       const colon = field.startsWith('"') ? field.indexOf('":') + 1 : field.indexOf(':');
       map[field.slice(0, colon)] = new Raw(field.slice(colon + 1).trim());
       return;
@@ -103,7 +107,7 @@ function change(doc: Doc, roll: Roll): void {
       at[key] = Array.isArray(at[key]) ? (at[key] as unknown[])[0] : [at[key]];
       return;
     default:
-      at[key] = new Raw(pick(SCALARS, roll));
+      at[key] = new Raw(pick(PARTS.scalars, roll));
   }
 }
 

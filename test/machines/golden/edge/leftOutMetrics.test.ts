@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { TARGET_MAJOR, TARGET_MINOR } from '../../../../src/boot/version.ts';
 import { KNOWN_VALUES } from '../../../reference/known.ts';
-import { LEFT_OUT_METRICS } from '../../../reference/leftOut/leftOutMetrics.ts';
+import { LEFT_OUT_METRICS } from '../../../reference/leftOut/leftOut.ts';
 import reference from '../../../reference/recorded/metrics136.json' with { type: 'json' };
 import unsampled from '../../../reference/recorded/metricsUnsampled136.json' with { type: 'json' };
 import { readGolden } from '../golden.ts';
@@ -65,7 +65,7 @@ function page(): string {
   const rows = LEFT_OUT_METRICS.map(({ why, families }) => `| ${families.map((name) => `\`${name}\``).join(', ')} | ${why} |`);
   return [
     '# Metrics that differ from the kubelet',
-    `Compared with \`/metrics\` of the kubelet of Kubernetes ${TARGET_MAJOR}.${TARGET_MINOR}. A test writes this page from the table in [leftOutMetrics.ts](../test/reference/leftOut/leftOutMetrics.ts). To update it, run \`npm run golden -- test/machines/golden/edge/leftOutMetrics.test.ts\`.`,
+    `Compared with \`/metrics\` of the kubelet of Kubernetes ${TARGET_MAJOR}.${TARGET_MINOR}. A test writes this page from the table in [leftOutMetrics.json](../test/reference/leftOut/leftOutMetrics.json). To update it, run \`npm run golden -- test/machines/golden/edge/leftOutMetrics.test.ts\`.`,
     'All other families of such a kubelet are here, with its names, types, labels and buckets. That includes families without samples on the node that was recorded.',
     '## Families that are left out',
     ['| family | reason |', '| --- | --- |', ...rows].join('\n'),
