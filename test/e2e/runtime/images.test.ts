@@ -95,14 +95,17 @@ describe('an image of a registry that wants credentials', () => {
   it('is not pulled with wrong ones, and is as soon as the program knows better', async () => {
     const before = asked().length;
     answer('wrong-password-0123456789abcdef');
+    // Pods of their own: the first one backs off.
+    daemon.put('mistaken.yaml', manifest('mistaken', [{ ...steady(), image: registry.image }]));
     await daemon.wait('the program to be asked again', () => asked().length > before, { timeoutMs: LONG_MS });
-    await waitingFor('private', /^(ErrImagePull|ImagePullBackOff)$/);
+    await waitingFor('mistaken', /^(ErrImagePull|ImagePullBackOff)$/);
     answer(PASSWORD);
-    await daemon.podWhere('private', 'private to run', (p) => p.status.phase === 'Running', LONG_MS);
+    daemon.put('knows.yaml', manifest('knows', [{ ...steady(), image: registry.image }]));
+    await daemon.podWhere('knows', 'knows to run', (p) => p.status.phase === 'Running', LONG_MS);
     expect(registry.users).toContain(USER);
-    const [running] = (await containers(lab, 'private')).filter((c) => c.running);
+    const [running] = (await containers(lab, 'knows')).filter((c) => c.running);
     expect(running).toBeDefined();
-    const pulled = (await daemon.events('private')).find((e) => e.reason === 'Pulled');
+    const pulled = (await daemon.events('knows')).find((e) => e.reason === 'Pulled');
     expect(pulled?.message).toMatch(new RegExp(`^Successfully pulled image "${registry.image}" in `));
   });
 

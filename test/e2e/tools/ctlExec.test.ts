@@ -43,13 +43,13 @@ function exec(args: string[], input?: string | Buffer): Promise<Outcome> {
 }
 const says = async (t: InTerminal, what: RegExp): Promise<void> => {
   try {
-    await until(`the terminal to say ${what}`, () => what.test(t.text()), { timeoutMs: 20_000 });
+    await until(`the terminal to say ${what}`, () => what.test(t.text()));
   } catch (error) {
     throw new Error(`${String(error)}; it says ${JSON.stringify(t.text())}`);
   }
 };
 
-describe('actorctl exec', { timeout: 120_000 }, () => {
+describe('actorctl exec', () => {
   it('passes outputs and the exit code on', async () => {
     expect(await exec(['web', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7'])).toEqual({ code: 7, out: 'out\n', err: 'err\n' });
     expect(await exec(['web', '--', 'true'])).toEqual({ code: 0, out: '', err: '' });
