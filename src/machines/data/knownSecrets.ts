@@ -1,7 +1,7 @@
 /** Secrets with their stand-ins, and where they are in a text: also as programs write them in another way. Pure. */
 
 /** Shorter ones may be a part of any word. */
-const FOUND_ANYWHERE_MIN = 8;
+export const FOUND_ANYWHERE_MIN = 8;
 /** Of those that are found anywhere; then all are learned anew. Other ways of writing take ten times the memory. */
 const LONG_MAX = 20_000;
 const LONG_CHARS_MAX = 2 * 1024 * 1024;

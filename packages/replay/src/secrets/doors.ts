@@ -2,6 +2,8 @@
  * The doors through which secrets come into a node and leave it, by position: keys of objects, functions of ports, paths of
  * files. What stands there is secret whatever its text, its length or its encoding.
  */
+
+import { FOUND_ANYWHERE_MIN } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
 import { isOwnEnd } from '@actorlet/kubelet/machines/pod/ends/ownEnds.ts';
 import { isStartBrokenOff } from '@actorlet/kubelet/machines/pod/runtime/runtimeStatus.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
@@ -18,6 +20,7 @@ import { PublicNames } from './publicNames.ts';
  * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
  * - `token`: a token; after a scheme in a header.
+ * - `kept`: free text that the node reads again later: it stays what it was written as. `annotated`: a file of annotations.
  * - `stream`: a URL that opens a session of the runtime's streaming server.
  * - `image`: what stands before an `@`. `link`: a URL, whole or without its beginning: its user, and what follows its path.
  * - `option`: options of a mount, of which a user, a password or a key is secret.
@@ -29,7 +32,7 @@ import { PublicNames } from './publicNames.ts';
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
   | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
-  | ('label' | 'downward' | 'piece' | 'stream');
+  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'annotated');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -147,8 +150,10 @@ export class Doors {
   of(key: string, owner: object, at: Place): Door {
     this.names.note(key, owner, at.key);
     switch (at.door) {
-      case 'open':
       case 'free':
+        if (at.key === 'data') return ofText(Reflect.get(owner, key), RULES.get(key)?.(Reflect.get(owner, key), at, owner));
+        break;
+      case 'open':
       case 'image':
         break;
       case 'base64':
@@ -172,7 +177,9 @@ export class Doors {
       case 'annotations':
         if (key === MOUNT_OPTIONS) return 'option';
         if (key === LAST_APPLIED && !isDocument(Reflect.get(owner, key))) return 'secret';
-        return this.#isPrivate && isOfPeople(key) ? 'label' : 'free';
+        // What the node wrote itself comes back as it is.
+        if (!isOfPeople(key)) return 'open';
+        return this.#isPrivate ? 'label' : 'kept';
       case 'labels':
       case 'matchLabels':
         if (this.#isPrivate && (this.#labels.has(owner) || POD_UID in owner) && isOfPeople(key)) return 'label';
@@ -238,8 +245,8 @@ export class Doors {
   #ofVolume(path: string): Door {
     const [, kind = ''] = ANY_VOLUME.exec(path) ?? [];
     const holds = kind === 'projected' || kind === 'downward-api' ? this.#projected.holds(path) : VOLUMES[kind];
-    if (holds === 'text') return this.#isPrivate ? 'secret' : 'free';
-    if (holds === 'labels') return this.#isPrivate ? 'downward' : 'open';
+    if (holds === 'text') return this.#isPrivate ? 'secret' : 'kept';
+    if (holds === 'labels' || holds === 'annotations') return this.#isPrivate ? 'downward' : holds === 'labels' ? 'open' : 'annotated';
     return holds === 'secrets' ? 'secret' : 'open';
   }
 
@@ -348,6 +355,12 @@ function isSecretObject(owner: object): boolean {
 
 function areWords(value: unknown): boolean {
   return typeof value === 'string' || (Array.isArray(value) && value.every((item) => typeof item === 'string'));
+}
+
+/** In a ConfigMap some write a key: it is found again where the node reads the volume. */
+function ofText(value: unknown, door: Door | undefined): Door {
+  const isKey = door === 'secret' || door === 'token' || door === 'auth';
+  return isKey && typeof value === 'string' && value.length >= FOUND_ANYWHERE_MIN ? 'secret' : 'kept';
 }
 
 const ANY_VOLUME = /\/volumes\/kubernetes\.io~([a-z-]+)\//;

@@ -1,7 +1,7 @@
 /** Files of projected volumes: which of them hold secrets, text or labels of people, and which what the node itself knows. */
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 
-export type Holds = 'secrets' | 'text' | 'labels' | 'facts';
+export type Holds = 'secrets' | 'text' | 'labels' | 'annotations' | 'facts';
 
 /** Volumes remembered; of one that is not, every file is taken for a secret. */
 const VOLUMES_MAX = 10_000;
@@ -52,7 +52,7 @@ function volumeOf(sources: readonly unknown[]): Volume {
     ] as const)
       if (isRecord(of) && Array.isArray(of.items))
         for (const item of of.items as unknown[])
-          if (isRecord(item)) files.set(String(item.path), holds === 'labels' && !isOfPeople(item.fieldRef) ? 'facts' : holds);
+          if (isRecord(item)) files.set(String(item.path), holds === 'labels' ? fieldHolds(item.fieldRef) : holds);
     for (const [of, holds] of [
       [clusterTrustBundle, 'facts'],
       [serviceAccountToken, 'secrets'],
@@ -65,6 +65,7 @@ function volumeOf(sources: readonly unknown[]): Volume {
 }
 
 /** Of the fields of a pod, people write its labels and its annotations. */
-function isOfPeople(fieldRef: unknown): boolean {
-  return isRecord(fieldRef) && /^metadata\.(?:labels|annotations)/.test(String(fieldRef.fieldPath));
+function fieldHolds(fieldRef: unknown): Holds {
+  const [, of] = /^metadata\.(labels|annotations)/.exec(isRecord(fieldRef) ? String(fieldRef.fieldPath) : '') ?? [];
+  return of === 'labels' || of === 'annotations' ? of : 'facts';
 }

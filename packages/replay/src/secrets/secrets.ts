@@ -3,7 +3,6 @@
  * same value has the same one within one recording, of the same length, under a key that nothing keeps; two values never share one.
  */
 
-import { withResponses } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
 import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
 import { userOfImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
@@ -14,6 +13,8 @@ import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
 import { type Door, Doors, type Place } from './doors.ts';
 import { decodedBase64, documentOf, encodedBase64, isCredentials, isDeep, parsedOf } from './encodings.ts';
+import { devicesText, downwardText } from './files.ts';
+import { KeptTexts } from './keptTexts.ts';
 import { LastWords } from './lastWords.ts';
 import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
 import { hasSecretOption, hasSecretUrl, isOpenLink, Links } from './links.ts';
@@ -47,6 +48,8 @@ const ANSWER_KEYS: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'cacheKe
 const WORDS = /"((?:[^"\\]|\\.)*)"|[^\s"'`,;()[\]{}]+/g;
 const TEXT_OF_JSON = /"(?:[^"\\]|\\.)*"(\s*:)?/gs;
 
+const OPEN_DOORS: ReadonlySet<Door> = new Set<Door>(['open', 'free', 'kept', 'annotated']);
+
 export interface SecretsOptions {
   /** A keyed hash, as hexadecimal text. Null: what comes in has stand-ins already. */
   hash: ((text: string) => string) | null;
@@ -60,6 +63,7 @@ export class Secrets {
   readonly #known = new KnownSecrets();
   /** Null: it stays as it is. */
   readonly #free = new Map<string, string | null>();
+  readonly #kept = new KeptTexts();
   readonly #lastWords = new LastWords({
     standIn: (part, isTaken) => this.#known.of(part) ?? this.#like(part, (draw, more) => likeText(part, draw, more), isTaken),
     learn: (line, made) => void (this.#known.of(line) === null && this.#learn(line, made)),
@@ -77,7 +81,18 @@ export class Secrets {
   }
 
   door(key: string, owner: object, at: Place): Door {
+    // Its annotations come before the secrets that may be in them.
+    if (key === 'metadata') this.#learnPod(Reflect.get(owner, 'spec'));
     return this.#doors.of(key, owner, at);
+  }
+
+  #learnPod(spec: unknown): void {
+    if (this.#hash === null || !isRecord(spec) || !Array.isArray(spec.containers)) return;
+    withTexts(
+      spec,
+      { key: 'spec', door: 'open' },
+      { doorOf: (key, owner, at) => this.#doors.of(key, owner, at), text: (t, at) => this.text(t, at) },
+    );
   }
 
   doorOfAnswer(name: string, args: readonly unknown[]): Door {
@@ -93,6 +108,10 @@ export class Secrets {
         return this.#open(text);
       case 'free':
         return this.free(text);
+      case 'kept':
+        return this.#kept.of(text, (one) => this.free(one));
+      case 'annotated':
+        return downwardText(text, (value) => this.#kept.known(value));
       case 'words':
         return this.#words(text);
       case 'variable':
@@ -125,11 +144,11 @@ export class Secrets {
       case 'lines':
         return this.#lastWords.of(text);
       case 'devices':
-        return this.#devices(text);
+        return this.#hash === null ? text : devicesText(text, (value) => this.standIn(value));
       case 'label':
         return this.#label(text);
       case 'downward':
-        return this.#downward(text);
+        return downwardText(text, (value) => this.#known.of(value));
       case 'piece':
         return textOf(this.#piece(new TextEncoder().encode(text))) ?? '';
       case 'secret':
@@ -144,7 +163,7 @@ export class Secrets {
     if (text !== null) return { $: 'x', v: this.text(text, at) };
     // The tree takes them for a text, from wherever a tail of it begins.
     if (at.door === 'log' || at.door === 'lines') return { $: 'x', v: this.text(lossy.decode(bytes), at) };
-    return bytesJson(at.door === 'open' || at.door === 'free' ? bytes : this.#bytes(bytes));
+    return bytesJson(OPEN_DOORS.has(at.door) ? bytes : this.#bytes(bytes));
   }
 
   /** A text of people or of a program: what is known as a secret is replaced in it. */
@@ -209,6 +228,7 @@ export class Secrets {
     switch (door) {
       case 'open':
       case 'free':
+      case 'kept':
         return this.#holds(text) ? 'nothing' : 'all';
       case 'image':
         return userOfImage(text) !== null || this.#holds(text) ? 'nothing' : 'all';
@@ -370,18 +390,6 @@ export class Secrets {
     return this.#learn(token, [header, made, like(signature)].join('.'));
   }
 
-  #devices(text: string): string {
-    if (this.#hash === null) return text;
-    const hidden = (envs: Readonly<Record<string, string>>) =>
-      Object.fromEntries(Object.entries(envs).map(([name, value]) => [name, this.standIn(value)]));
-    try {
-      return withResponses(text, (response) => ({ ...response, envs: hidden(response.envs) }));
-    } catch {
-      // The tree believes such a record as little.
-      return this.standIn(text);
-    }
-  }
-
   /** It stays one that a label may have. A downward API shows it in quotes. */
   #label(text: string): string {
     const known = this.#known.of(text);
@@ -395,19 +403,6 @@ export class Secrets {
     const made = this.#learn(text, this.#like(text, like));
     this.#learn(goQuote(text), goQuote(made));
     return made;
-  }
-
-  #downward(text: string): string {
-    return (
-      this.#known.of(text) ??
-      text
-        .split('\n')
-        .map((line) => {
-          const value = line.indexOf('="') + 1;
-          return value === 0 ? line : line.slice(0, value) + (this.#known.of(line.slice(value)) ?? line.slice(value));
-        })
-        .join('\n')
-    );
   }
 
   /** Nothing of it is looked for elsewhere: a log is long, and what the tree serves of it is not compared. */

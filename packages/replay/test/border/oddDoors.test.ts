@@ -3,7 +3,7 @@ import { RecordingWriter } from '@actorlet/inspect/src/recording/writer.ts';
 import type { Node } from '@actorlet/kubelet/actors/node.ts';
 import type { HttpRequest } from '@actorlet/kubelet/ports/sockets/net.ts';
 import { expect, it } from 'vitest';
-import { cluster, create, events, inApi, isReady, NS } from '../../../../test/integration/cluster/clusterPods.ts';
+import { cluster, create, events, inApi, isReady, NS, post } from '../../../../test/integration/cluster/clusterPods.ts';
 import type { VirtualNode } from '../../../../test/integration/virtualNode.ts';
 import { inspectedOf } from '../../../inspect/test/rig.ts';
 import { entryOfLine } from '../../src/check.ts';
@@ -92,6 +92,30 @@ function names(h: VirtualNode): void {
     container: { name: 'checkout-service', image: name, args: own, env: own.map((value, i) => ({ name: `OWN_${i}`, value })) },
   });
 }
+/** Values that other texts have, too: annotations and a ConfigMap, which the node writes into volumes and reads again. */
+function shared(h: VirtualNode): void {
+  const own = ['eu-central-1', '/dev/termination-log', 'said "quoted"', 'production', 'value of its own'];
+  const noted = (values: string[]) => Object.fromEntries(values.map((value, i) => [`example.com/a${i}`, `x ${value} y`]));
+  const labels = { region: 'eu-central-1', env: 'production' };
+  const items = ['metadata.labels', 'metadata.annotations', "metadata.annotations['example.com/a4']", 'metadata.name'].map(
+    (fieldPath, i) => ({ path: `${i}`, fieldRef: { fieldPath } }),
+  );
+  post(h, 'configmaps', {
+    metadata: { name: 'c' },
+    data: { text: 'in eu-central-1', env: 'production', password: 'abc', token: 'of production' },
+  });
+  const volumes = [
+    { name: 'd', downwardAPI: { items } },
+    { name: 'p', projected: { sources: [{ downwardAPI: { items } }, { configMap: { name: 'c' } }] } },
+  ];
+  for (const name of ['before', 'own', 'after']) {
+    const env = name === 'own' ? own.map((value, i) => ({ name: `E${i}`, value })) : [];
+    const container = { name: 'm', image: 'busybox:1', env, volumeMounts: ['d', 'p'].map((v) => ({ name: v, mountPath: `/${v}` })) };
+    const annotations = noted(name === 'own' ? own : own.slice(0, 4));
+    const body = { metadata: { name, labels, annotations }, spec: { nodeName: 'n1', containers: [container], volumes } };
+    expect(h.kube.handle({ verb: 'POST', path: `${NS}/pods`, body: { apiVersion: 'v1', kind: 'Pod', ...body } }).ok).toBe(true);
+  }
+}
 /** What the runtime tells of a container, in JSON in a text. */
 const told = () => {
   const config = { Env: [`A=${hidden('Env')}`], Cmd: [hidden('Cmd')], Entrypoint: [hidden('Entrypoint')] };
@@ -174,6 +198,7 @@ it('no secret of a field that few use is in a recording, an event or a log, and 
   links(h);
   slips(h);
   names(h);
+  shared(h);
   containers(h);
   claims(h);
   h.write('static', {
