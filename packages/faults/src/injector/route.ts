@@ -9,6 +9,9 @@ import type { InjectAnswer, InjectionView, InjectorEvent } from '../live.ts';
 import { injectorAddr } from '../messages.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../read/decode.ts';
 
+/** Who asks the injector. */
+type Asking = Pick<ActorCtx<ServerEvent>, 'registry'>;
+
 /** How many faults are at work now. */
 export interface FaultsAtWork {
   readonly size: number;
@@ -24,7 +27,7 @@ const OFF =
  * `POST /inject` (a FaultScenario in YAML or JSON), `GET /inject`, `DELETE /inject` (all) and `DELETE /inject/ID`. Who may
  * use the socket may inject; without the flag everything here is 403.
  */
-export async function faultRoute(ctx: ActorCtx<ServerEvent>, req: HttpRequest, faults: FaultsAtWork | null): Promise<HttpReply> {
+export async function faultRoute(ctx: Asking, req: HttpRequest, faults: FaultsAtWork | null): Promise<HttpReply> {
   if (faults === null) return text(OFF, 403);
   const id = req.path.replace(/^\/inject\/?/, '').replace(/\/$/, '');
   if (req.method === 'POST' && id === '') return inject(ctx, req);
@@ -33,7 +36,7 @@ export async function faultRoute(ctx: ActorCtx<ServerEvent>, req: HttpRequest, f
   return METHOD_NOT_ALLOWED;
 }
 
-async function inject(ctx: ActorCtx<ServerEvent>, req: HttpRequest): Promise<HttpReply> {
+async function inject(ctx: Asking, req: HttpRequest): Promise<HttpReply> {
   const type = (req.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (!CONTENT_TYPES.includes(type)) {
     return text(`415: a scenario is sent as ${CONTENT_TYPES[0]} or application/json, not as ${type === '' ? 'nothing' : type}\n`, 415);
@@ -56,7 +59,7 @@ async function inject(ctx: ActorCtx<ServerEvent>, req: HttpRequest): Promise<Htt
   return told(answer, (a) => (a.ok ? json(a) : text(`${a.status}: ${a.message}\n`, a.status)));
 }
 
-async function list(ctx: ActorCtx<ServerEvent>): Promise<HttpReply> {
+async function list(ctx: Asking): Promise<HttpReply> {
   const answer = await ctx.registry.ask<InjectorEvent, readonly InjectionView[]>(
     injectorAddr,
     (replyTo) => ({ type: 'faults.list', replyTo }),
@@ -65,7 +68,7 @@ async function list(ctx: ActorCtx<ServerEvent>): Promise<HttpReply> {
   return told(answer, (injections) => json({ injections }));
 }
 
-async function stop(ctx: ActorCtx<ServerEvent>, id: string | null): Promise<HttpReply> {
+async function stop(ctx: Asking, id: string | null): Promise<HttpReply> {
   const answer = await ctx.registry.ask<InjectorEvent, readonly string[]>(
     injectorAddr,
     (replyTo) => ({ type: 'faults.stop', id, replyTo }),

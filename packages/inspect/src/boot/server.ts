@@ -6,9 +6,8 @@
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { InjectAnswer, InjectionView, InjectorEvent } from '@actorlet/faults/src/live.ts';
-import { injectorAddr } from '@actorlet/faults/src/messages.ts';
-import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '@actorlet/faults/src/read/decode.ts';
+import { faultRoute } from '@actorlet/faults/src/injector/route.ts';
+import { SCENARIO_BYTES_MAX } from '@actorlet/faults/src/read/decode.ts';
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import { Bridge } from '../bridges/bridge.ts';
 import { Hub } from '../feed/hub.ts';
@@ -84,12 +83,22 @@ class Acts {
     reply(res, status, JSON.stringify(answer), JSON_TYPE);
   }
 
+  /** As `/inject` of the admin socket. A reader of the page may see what is injected. */
   async answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const id = /^\/api\/inject\/([\w.-]+)$/.exec((req.url ?? '').split('?', 1)[0] ?? '')?.[1] ?? '';
-    if (req.method === 'POST' && id === '') return this.#inject(req, res);
-    if (req.method === 'GET' && id === '') return this.#list(res);
-    if (req.method === 'DELETE' && id !== '') return this.#stop(req, res, id);
-    reply(res, 405, '405: Method Not Allowed\n');
+    const { method = '' } = req;
+    if (!(id === '' ? ['GET', 'POST'] : ['DELETE']).includes(method)) return reply(res, 405, '405: Method Not Allowed\n');
+    const { faults, tree } = this.#node;
+    if (method === 'GET' && faults === null) return reply(res, 200, JSON.stringify({ injections: [] }), JSON_TYPE);
+    const refused = method === 'GET' ? null : this.#refusal(req);
+    if (refused !== null) return reply(res, 403, refused);
+    const scenario = await read(req, SCENARIO_BYTES_MAX);
+    if (scenario === null) return reply(res, 413, `413: a scenario has at most ${SCENARIO_BYTES_MAX} bytes\n`);
+    const signal = AbortSignal.timeout(ASK_TIMEOUT_MS);
+    const headers = { 'content-type': 'application/yaml' };
+    const asked = { method, path: `/inject/${id}`, query: new URLSearchParams(), headers, body: Buffer.from(scenario), signal };
+    const answer = await faultRoute({ registry: tree.registry }, asked, faults);
+    reply(res, answer.status, String(answer.body), answer.headers);
   }
 
   /** What a container wrote may be secret: it is for those who may ask the admin socket. */
@@ -111,51 +120,6 @@ class Acts {
   /** A page of this server, which `actorctl ui` opened. The server has seen to it that the origin is its own. */
   #isTrusted(req: IncomingMessage): boolean {
     return req.headers.origin !== undefined && this.#knowsToken(req.headers['x-actorlet-token']);
-  }
-
-  /** A reader of the page may see what is injected. */
-  async #list(res: ServerResponse): Promise<void> {
-    if (this.#node.faults === null) return reply(res, 200, JSON.stringify({ injections: [] }), JSON_TYPE);
-    const answer = await this.#node.tree.registry.ask<InjectorEvent, readonly InjectionView[]>(
-      injectorAddr,
-      (replyTo) => ({ type: 'faults.list', replyTo }),
-      { timeoutMs: ASK_TIMEOUT_MS },
-    );
-    if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
-    reply(res, 200, JSON.stringify({ injections: answer.value }), JSON_TYPE);
-  }
-
-  async #stop(req: IncomingMessage, res: ServerResponse, id: string): Promise<void> {
-    const refused = this.#refusal(req);
-    if (refused !== null) return reply(res, 403, refused);
-    const answer = await this.#node.tree.registry.ask<InjectorEvent, readonly string[]>(
-      injectorAddr,
-      (replyTo) => ({ type: 'faults.stop', id, replyTo }),
-      { timeoutMs: ASK_TIMEOUT_MS },
-    );
-    if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
-    if (answer.value.length === 0) return reply(res, 404, '404: it is not injected; it may be over already\n');
-    reply(res, 200, JSON.stringify({ stopped: answer.value }), JSON_TYPE);
-  }
-
-  /** A fault scenario, as `POST /inject` of the admin socket takes it; killing or slowing one actor is one, too. */
-  async #inject(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const refused = this.#refusal(req);
-    if (refused !== null) return reply(res, 403, refused);
-    const body = await read(req, SCENARIO_BYTES_MAX);
-    if (body === null) return reply(res, 413, `413: a scenario has at most ${SCENARIO_BYTES_MAX} bytes\n`);
-    const decoded = decodeScenario(body, 'live');
-    if (!decoded.ok) return reply(res, 400, `400: ${decoded.errors.map((e) => scenarioErrorText('scenario', e)).join('\n')}\n`);
-    const { scenario } = decoded;
-    const answer = await this.#node.tree.registry.ask<InjectorEvent, InjectAnswer>(
-      injectorAddr,
-      (replyTo) => ({ type: 'faults.inject', scenario, replyTo }),
-      { timeoutMs: ASK_TIMEOUT_MS },
-    );
-    if (answer.kind !== 'reply') return reply(res, 503, `503: the fault injector does not answer: ${answer.reason}\n`);
-    const { value } = answer;
-    if (!value.ok) return reply(res, value.status, `${value.status}: ${value.message}\n`);
-    reply(res, 200, JSON.stringify(value), JSON_TYPE);
   }
 
   #knowsToken(given: string | string[] | undefined): boolean {
