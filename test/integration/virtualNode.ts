@@ -13,17 +13,17 @@ import {
   type HollowRuntime,
 } from '@actorlet/runtimes/src/hollow/index.ts';
 import { shownPages } from '@actorlet/shown/src/extension.ts';
-import { type SimMounts, simMounts } from '@actorlet/world/src/disk/mounts.ts';
+import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { type SimIptables, simIptables } from '@actorlet/world/src/host/iptables.ts';
 import { type SimKernelLog, simKernelLog } from '@actorlet/world/src/host/kernelLog.ts';
-import { type SimLogind, simLogind } from '@actorlet/world/src/host/logind.ts';
+import { SimLogind } from '@actorlet/world/src/host/logind.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import type { SimKube } from '@actorlet/world/src/kube/types.ts';
-import { type SimDevicePlugins, simDevicePlugins } from '@actorlet/world/src/plugins/devicePlugins.ts';
+import { SimDevicePlugins } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { type SimDra, simDra } from '@actorlet/world/src/plugins/dra.ts';
-import { type SimDrivers, simDrivers } from '@actorlet/world/src/plugins/drivers.ts';
+import { SimDrivers } from '@actorlet/world/src/plugins/drivers.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
-import { type SimCgroups, simCgroups } from '@actorlet/world/src/runtime/cgroups.ts';
+import { SimCgroups } from '@actorlet/world/src/runtime/cgroups.ts';
 import { processesIn } from '@actorlet/world/src/runtime/processes.ts';
 import { podList } from '../../src/actors/edge/answers/podList.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
@@ -228,16 +228,16 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const probes: VirtualNode['probes'] = { answer: () => 200, afterMs: 1, asked: [] };
   const kube = simKube({ clock: time.clock, rng: simRng(`kube-${o.seed ?? 1}`), latencyMs: () => 1 });
   watchForDuplicates(runtime, violations);
-  const mounts = simMounts();
+  const mounts = new SimMounts();
   fs.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const special: VirtualNode['special'] = new Map();
-  const drivers = simDrivers();
+  const drivers = new SimDrivers();
   const dra = simDra();
-  const devices = simDevicePlugins();
+  const devices = new SimDevicePlugins();
   const kernelLog = simKernelLog(time.clock);
   const iptables = simIptables();
-  const logind = simLogind(time.clock);
-  const cgroups = simCgroups();
+  const logind = new SimLogind(time.clock);
+  const cgroups = new SimCgroups();
   cgroups.pidsIn = (path) => processesIn(runtime.dump(), path).map((p) => p.pid);
 
   let podResources: PodResourcesAnswers | null = null;

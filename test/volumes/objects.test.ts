@@ -1,6 +1,6 @@
 /** Volumes of API objects, against a scripted API, a disk in memory and a mount table: what is asked, kept, shown and taken back. */
 
-import { type SimMounts, simMounts } from '@actorlet/world/src/disk/mounts.ts';
+import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CsiLedger } from '../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../src/actors/services/volumes/plugins.ts';
@@ -31,7 +31,7 @@ let settle: <T>(work: Promise<T>) => Promise<T>;
 beforeEach(() => {
   const time = virtualTime();
   fs = memFs(time.clock);
-  mounts = simMounts();
+  mounts = new SimMounts();
   fs.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   tokens = [];
   secret = { kind: 'found', value: { data: { user: bytes('root') } } };

@@ -3,13 +3,13 @@ import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { SimCertificate } from '@actorlet/world/src/identity/certificates.ts';
 import { keptPairs } from '@actorlet/world/src/identity/identity.ts';
 import { type PodSigner, podSigner } from '@actorlet/world/src/identity/podSigner.ts';
-import { type Signer, signer } from '@actorlet/world/src/identity/signer.ts';
+import { Signer } from '@actorlet/world/src/identity/signer.ts';
 import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import type { SimKube } from '@actorlet/world/src/kube/types.ts';
 import type { NodeTuning } from '@actorlet/world/src/node/nodeTuning.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import type { SimRng } from '@actorlet/world/src/rng.ts';
-import { type Asked, type Caller, caller } from './nemesis/caller.ts';
+import { type Asked, Caller } from './nemesis/caller.ts';
 import { drawInitialEvents } from './nemesis/draws/initialEvents.ts';
 import { deviceTrouble, pluginsOf } from './nemesis/trouble/deviceTrouble.ts';
 import { draTrouble } from './nemesis/trouble/draTrouble.ts';
@@ -20,32 +20,9 @@ import { type KernelVoice, kernelVoice } from './nemesis/trouble/kernelVoice.ts'
 import { networkTrouble } from './nemesis/trouble/networkTrouble.ts';
 import { shutdownTrouble } from './nemesis/trouble/shutdownTrouble.ts';
 import { makeServiceAccount } from './nemesis/workload/apiUser.ts';
-import { type Attacher, attacher } from './nemesis/workload/attacher.ts';
-import { type ClaimScheduler, claimScheduler } from './nemesis/workload/claimScheduler.ts';
+import { Attacher } from './nemesis/workload/attacher.ts';
+import { ClaimScheduler } from './nemesis/workload/claimScheduler.ts';
 import { makeDriverObject } from './nemesis/workload/objectBodies.ts';
-
-export interface Environment {
-  /** All nodes were made and begin. */
-  begin(): void;
-  /** Faults begin, and the signer does as it likes. */
-  misbehave(): void;
-  heal(): void;
-  /** Nobody calls any more. */
-  end(): void;
-  /** Monotonic ms since when the weather is fair; Infinity while it is not. */
-  fairSinceMs(): number;
-  signerTroubledAtMs(node: string): number;
-  /** Undefined for a node whose API is not served. */
-  callerOf(node: SimNode): Caller | undefined;
-  /** Undefined for a node that does not hear its kernel. */
-  kernelOf(node: SimNode): KernelVoice | undefined;
-  /** This claim was at some time reserved for this pod, both by UID. */
-  wasReserved(claim: string, pod: string): boolean;
-  /** The cluster has this volume of a driver attached to that node, by name. Undefined: it attaches none. */
-  isAttached(node: string, handle: string): boolean | undefined;
-  /** What the signer did, by way. */
-  readonly signed: ReadonlyMap<string, number>;
-}
 
 /** How many of the nodes whose API is served are profiled now and then. */
 const PROFILED = 0.4;
@@ -66,11 +43,7 @@ export interface EnvironmentOptions {
   halt(node: SimNode): void;
 }
 
-export function environment(o: EnvironmentOptions): Environment {
-  return new WorldEnvironment(o);
-}
-
-class WorldEnvironment implements Environment {
+export class Environment {
   readonly #clock: Clock;
   readonly #signer: Signer | undefined;
   readonly #podSigner: PodSigner | undefined;
@@ -94,9 +67,11 @@ class WorldEnvironment implements Environment {
     this.#troubles = troublesOf(o);
   }
 
+  /** All nodes were made and begin. */
   begin(): void {
     for (const c of this.#callers.values()) c.begin();
   }
+  /** Faults begin, and the signer does as it likes. */
   misbehave(): void {
     this.#fairSinceMs = Number.POSITIVE_INFINITY;
     this.#signer?.begin();
@@ -115,27 +90,34 @@ class WorldEnvironment implements Environment {
     for (const k of this.#kernels.values()) k.heal();
     for (const t of this.#troubles) t.heal();
   }
+  /** Nobody calls any more. */
   end(): void {
     for (const c of this.#callers.values()) c.end();
   }
+  /** Monotonic ms since when the weather is fair; Infinity while it is not. */
   fairSinceMs(): number {
     return this.#fairSinceMs;
   }
   signerTroubledAtMs(node: string): number {
     return this.#signer?.troubledAtMs(node) ?? Number.NEGATIVE_INFINITY;
   }
+  /** This claim was at some time reserved for this pod, both by UID. */
   wasReserved(claim: string, pod: string): boolean {
     return this.#scheduler?.wasReserved(claim, pod) === true;
   }
+  /** The cluster has this volume of a driver attached to that node, by name. Undefined: it attaches none. */
   isAttached(node: string, handle: string): boolean | undefined {
     return this.#attacher?.isAttached(node, handle);
   }
+  /** Undefined for a node whose API is not served. */
   callerOf(node: SimNode): Caller | undefined {
     return this.#callers.get(node);
   }
+  /** Undefined for a node that does not hear its kernel. */
   kernelOf(node: SimNode): KernelVoice | undefined {
     return this.#kernels.get(node);
   }
+  /** What the signer did, by way. */
   get signed(): ReadonlyMap<string, number> {
     return this.#signer?.counts ?? new Map();
   }
@@ -157,7 +139,7 @@ function signerOf({ nodes, clock, rng, on, shown }: EnvironmentOptions, kube: Si
     const node = named(name);
     if (node !== undefined) shown(node, certificate);
   };
-  return signer({
+  return new Signer({
     kube,
     clock,
     rng: rng.fork('signer'),
@@ -175,7 +157,7 @@ function callerOf({ rng, clock, on, answered }: EnvironmentOptions, node: SimNod
   const { edge, beside } = node.tuning;
   if (edge === null) return undefined;
   const chances = rng.fork(`profiles-${node.name}`);
-  return caller({
+  return new Caller({
     node,
     everyMs: edge.everyMs,
     rng: rng.fork(`caller-${node.name}`),
@@ -199,13 +181,13 @@ function kernelOf({ rng, clock, on }: EnvironmentOptions, node: SimNode): Kernel
 
 function schedulerOf({ kube, nodes, clock, rng }: EnvironmentOptions): ClaimScheduler | undefined {
   if (kube === undefined || !nodes.some(hasClaims)) return undefined;
-  return claimScheduler({ kube, nodes, clock, rng: rng.fork('scheduler') });
+  return new ClaimScheduler({ kube, nodes, clock, rng: rng.fork('scheduler') });
 }
 
 function attacherOf({ kube, nodes, clock, rng, on }: EnvironmentOptions): Attacher | undefined {
   const chances = rng.fork('attacher');
   if (kube === undefined || !nodes.some(hasDriver) || !chances.chance(ATTACHING)) return undefined;
-  return attacher({ kube, nodes, clock, rng: chances, on: (node, what) => on(`${node} attacher`, what) });
+  return new Attacher({ kube, nodes, clock, rng: chances, on: (node, what) => on(`${node} attacher`, what) });
 }
 
 const hasClaims = (node: SimNode): boolean => node.tuning.claims !== null;

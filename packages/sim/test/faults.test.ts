@@ -8,12 +8,12 @@ import { simKube } from '@actorlet/world/src/kube/kubeApi.ts';
 import { simNode } from '@actorlet/world/src/node/node.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
-import { simTime } from '@actorlet/world/src/time.ts';
+import { SimTime } from '@actorlet/world/src/time.ts';
 import { describe, expect, it } from 'vitest';
 import { drawTuning } from '../src/nemesis/draws/node/tuning.ts';
 import type { FaultEntry } from '../src/nemesis/faults.ts';
-import { createNemesis } from '../src/nemesis/nemesis.ts';
-import { operator } from '../src/nemesis/workload/operator.ts';
+import { Nemesis } from '../src/nemesis/nemesis.ts';
+import { Operator } from '../src/nemesis/workload/operator.ts';
 
 /** Quick hardware, nothing drawn. */
 const TUNING = {
@@ -33,7 +33,7 @@ type Entry = FaultSpec & { forMs: number };
 
 function world(...faults: Entry[]) {
   const rng = simRng('faults');
-  const time = simTime(rng.fork('ties'));
+  const time = new SimTime(rng.fork('ties'));
   const events: SupervisionEvent[] = [];
   const broken: string[] = [];
   const node: SimNode = simNode({
@@ -55,10 +55,10 @@ function world(...faults: Entry[]) {
   const clock = time.clockFor({ on: true });
   const schedule = faults.map((f, id): FaultEntry => ({ id, node: 0, atMs: 0, afterSteps: 0, name: `f${id}`, ...f }));
   const kube = simKube({ clock, rng: rng.fork('kube'), latencyMs: () => 1 });
-  const nemesis = createNemesis({
+  const nemesis = new Nemesis({
     kube,
     nodes: [node],
-    operators: [operator(node, time)],
+    operators: [new Operator(node, time)],
     schedule,
     rng: rng.fork('nemesis'),
     time,

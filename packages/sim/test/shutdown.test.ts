@@ -1,6 +1,6 @@
 /** Machines that go down in the simulation: what is drawn for them, and that the invariants about them bite. */
 
-import { simLogind } from '@actorlet/world/src/host/logind.ts';
+import { SimLogind } from '@actorlet/world/src/host/logind.ts';
 import type { SimNode } from '@actorlet/world/src/node/types.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { describe, expect, it, vi } from 'vitest';
@@ -24,7 +24,7 @@ describe('a machine that goes down', () => {
 
   it('goes down, is cancelled, loses its daemon, its bus and its lock in the middle, and is as before when all heals', async () => {
     const time = virtualTime();
-    const logind = simLogind(time.clock);
+    const logind = new SimLogind(time.clock);
     const seen: string[] = [];
     const node = { logind, kill: (how: string) => void seen.push(`kill ${how}`), boot: () => void seen.push('boot') } as unknown as SimNode;
     const { clock } = time;

@@ -24,29 +24,13 @@ interface Deferred {
   fn: () => void;
 }
 
-export interface SimTime {
-  /** Clock and yield for one process, dead when its power is off. `wallOffsetMs` is read at each call. */
-  clockFor(power: Power, wallOffsetMs?: () => number): Clock;
-  yieldFor(power: Power): Yield;
-  readonly monoMs: number;
-  /** Does one thing: one yield or one deadline due by `untilMonoMs`, then lets promises settle. False when there was none; time is then there. */
-  step(untilMonoMs: number): Promise<boolean>;
-  /** True when something waits that needs no time. */
-  busy(): boolean;
-  pendingTimers(): number;
-}
-
 /** Monotonic time starts at 1000 ms, wall time at 2026-01-01T00:00:00Z. */
 const MONO_START_MS = 1_000;
 export const WALL_START_MS = Date.UTC(2026, 0, 1);
 /** How often a deadline that is due goes before a yield that waits. */
 const DUE_FIRST = 0.2;
 
-export function simTime(rng: SimRng): SimTime {
-  return new Time(rng);
-}
-
-class Time implements SimTime {
+export class SimTime {
   readonly #rng: SimRng;
   readonly #heap = new DeadlineHeap();
   readonly #byId = new Map<number, Deadline>();
@@ -58,6 +42,7 @@ class Time implements SimTime {
     this.#rng = rng;
   }
 
+  /** Clock and yield for one process, dead when its power is off. `wallOffsetMs` is read at each call. */
   clockFor(power: Power, wallOffsetMs: () => number = () => 0): Clock {
     return {
       monoMs: () => this.#mono,
@@ -86,6 +71,7 @@ class Time implements SimTime {
     return this.#mono;
   }
 
+  /** Does one thing: one yield or one deadline due by `untilMonoMs`, then lets promises settle. False when there was none; time is then there. */
   async step(untilMonoMs: number): Promise<boolean> {
     for (;;) {
       const next = this.#peek();
@@ -105,6 +91,7 @@ class Time implements SimTime {
     }
   }
 
+  /** True when something waits that needs no time. */
   busy(): boolean {
     return this.#yields.some((y) => y.power.on) || (this.#peek()?.atMs ?? Number.POSITIVE_INFINITY) <= this.#mono;
   }

@@ -6,12 +6,12 @@ import { simUsage } from '../src/beside/usage.ts';
 import { simDisk } from '../src/disk/disk.ts';
 import { drain } from '../src/globals.ts';
 import { simRng } from '../src/rng.ts';
-import { simTime } from '../src/time.ts';
+import { SimTime } from '../src/time.ts';
 
 const LIMIT_MS = 60_000;
 
 function machine() {
-  const time = simTime(simRng('beside'));
+  const time = new SimTime(simRng('beside'));
   const power = { on: true };
   const clock = time.clockFor(power, () => 0);
   const disk = simDisk({ time, clock });

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { simDisk } from '../src/disk/disk.ts';
 import { simRng } from '../src/rng.ts';
-import { simTime } from '../src/time.ts';
+import { SimTime } from '../src/time.ts';
 
 function machine() {
-  const time = simTime(simRng('disk'));
+  const time = new SimTime(simRng('disk'));
   const power = { on: true };
   const clock = time.clockFor(power, () => 0);
   const disk = simDisk({ time, clock });

@@ -9,11 +9,11 @@ import { RUNS_ALL } from '../../../test/rotation.ts';
 import { type CallerRequest, CLIENT_CA_TEXT, simNet } from '../src/host/net.ts';
 import { NOBODY, OPERATOR, REVIEWS, tokenOf, VIEWER } from '../src/identity/accounts.ts';
 import { certificateText, newKey, publicOf, readPair, SECRET, type SimCertificate, simCertificates } from '../src/identity/certificates.ts';
-import { type Signer, signer } from '../src/identity/signer.ts';
+import { Signer } from '../src/identity/signer.ts';
 import { simKube } from '../src/kube/kubeApi.ts';
 import type { SimKube } from '../src/kube/types.ts';
 import { simRng } from '../src/rng.ts';
-import { type SimTime, simTime, WALL_START_MS } from '../src/time.ts';
+import { SimTime, WALL_START_MS } from '../src/time.ts';
 
 /** Real time, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 240_000 });
@@ -73,11 +73,11 @@ interface Signing {
   advance(ms: number): Promise<void>;
 }
 function signing(): Signing {
-  const time = simTime(simRng('ties'));
+  const time = new SimTime(simRng('ties'));
   const clock = time.clockFor({ on: true });
   const kube = simKube({ clock, rng: simRng('kube'), latencyMs: () => 0 });
   const done: string[] = [];
-  const signs = signer({
+  const signs = new Signer({
     kube,
     clock,
     rng: simRng('signer'),
@@ -208,7 +208,7 @@ describe('the network of a node', () => {
 
 describe('reviews', () => {
   const ask = (path: string, spec: object): unknown => {
-    const clock = simTime(simRng('t')).clockFor({ on: true });
+    const clock = new SimTime(simRng('t')).clockFor({ on: true });
     const answer = simKube({ clock, rng: simRng('k'), latencyMs: () => 0 }).handle({ verb: 'POST', path, body: { spec } });
     return answer.ok ? (answer.body as { status: unknown }).status : answer.failure.code;
   };

@@ -5,7 +5,7 @@ import type { KubeObject, KubeRequest, KubeVerb, PatchType } from '@actorlet/kub
 import { describe, expect, it } from 'vitest';
 import { simKube } from '../src/kube/kubeApi.ts';
 import { simRng } from '../src/rng.ts';
-import { simTime } from '../src/time.ts';
+import { SimTime } from '../src/time.ts';
 
 const NAMESPACE = '/api/v1/namespaces/default';
 const MAPS = `${NAMESPACE}/configmaps`;
@@ -27,7 +27,7 @@ interface Said {
 }
 
 function server() {
-  const clock = simTime(simRng('ties')).clockFor({ on: true });
+  const clock = new SimTime(simRng('ties')).clockFor({ on: true });
   const kube = simKube({ clock, rng: simRng('kube'), latencyMs: () => 0, forPeople: true });
   const ask = (verb: KubeVerb, path: string, { query = {}, ...rest }: Asked = {}): Said => {
     const result = kube.handle({ verb, path, query, ...rest });

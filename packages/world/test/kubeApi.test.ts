@@ -3,12 +3,12 @@ import type { KubeCallOptions } from '@actorlet/kubelet/ports/kube.ts';
 import { describe, expect, it } from 'vitest';
 import { simKube } from '../src/kube/kubeApi.ts';
 import { simRng } from '../src/rng.ts';
-import { simTime } from '../src/time.ts';
+import { SimTime } from '../src/time.ts';
 
 type Obj = { metadata: Record<string, unknown>; status?: Record<string, unknown>; spec?: Record<string, unknown> };
 
 function world() {
-  const time = simTime(simRng('ties'));
+  const time = new SimTime(simRng('ties'));
   const clock = time.clockFor({ on: true });
   const kube = simKube({ clock, rng: simRng('kube'), latencyMs: () => 1 });
   const power = { on: true };

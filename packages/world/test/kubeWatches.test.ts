@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { simKube } from '../src/kube/kubeApi.ts';
 import { type Indexed, WatchIndex } from '../src/kube/watches/watchIndex.ts';
 import { simRng } from '../src/rng.ts';
-import { simTime } from '../src/time.ts';
+import { SimTime } from '../src/time.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 
@@ -40,7 +40,7 @@ function fits({ fieldSelector = '', labelSelector = '' }: Readonly<Record<string
 
 describe('watches', () => {
   it('are sent the changes that their selectors select, each in order, whatever the selectors are', async () => {
-    const time = simTime(simRng('ties'));
+    const time = new SimTime(simRng('ties'));
     const clock = time.clockFor({ on: true });
     const kube = simKube({ clock, rng: simRng('kube'), latencyMs: () => 1 });
     const api = kube.connect({ power: { on: true }, clock });

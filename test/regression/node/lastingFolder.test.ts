@@ -2,7 +2,7 @@
 
 import { simDisk } from '@actorlet/world/src/disk/disk.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
-import { simTime } from '@actorlet/world/src/time.ts';
+import { SimTime } from '@actorlet/world/src/time.ts';
 import { expect, it } from 'vitest';
 import { LastingFolder } from '../../../src/ports/lastingFolder.ts';
 import type { HostFs } from '../../../src/ports/ports.ts';
@@ -14,7 +14,7 @@ const DIR = `${ROOT}/some/state`;
 async function kept(make: (fs: HostFs) => Promise<void>): Promise<number> {
   let found = 0;
   for (let i = 0; i < 20; i++) {
-    const time = simTime(simRng('folder'));
+    const time = new SimTime(simRng('folder'));
     const power = { on: true };
     const clock = time.clockFor(power, () => 0);
     const disk = simDisk({ time, clock });

@@ -1,6 +1,6 @@
 /** One volume of a pod on a disk in memory and a mount table: set up, taken down, found. */
 
-import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
+import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import type { CsiApi } from '../../../src/actors/services/volumes/csi/api.ts';
 import { CsiLedger } from '../../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
@@ -30,7 +30,7 @@ export function machine(
   const { cluster } = o;
   const time = virtualTime();
   const fs = memFs(time.clock);
-  const mounts = simMounts();
+  const mounts = new SimMounts();
   const emptyDir = (path: string) => {
     for (const p of fs.below(path)) fs.drop(p);
   };

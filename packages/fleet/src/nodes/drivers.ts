@@ -5,7 +5,7 @@ import type { Dra } from '@actorlet/kubelet/ports/sockets/dra.ts';
 import type { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import type { SimDisk } from '@actorlet/world/src/disk/types.ts';
 import { simDra } from '@actorlet/world/src/plugins/dra.ts';
-import { simDrivers } from '@actorlet/world/src/plugins/drivers.ts';
+import { SimDrivers } from '@actorlet/world/src/plugins/drivers.ts';
 import { DRA_TYPE } from '@actorlet/world/src/plugins/machineDra.ts';
 import { driverFs } from '@actorlet/world/src/plugins/machineDrivers.ts';
 import type { DevicesSpec } from '../spec/hardware/devices.ts';
@@ -31,7 +31,7 @@ export interface MachineDrivers {
 /** Null: there are none. */
 export function driversOf({ storage, devices, node, disk, mounts, clock }: Machine): MachineDrivers | null {
   if (storage.length === 0 && devices.length === 0) return null;
-  const drivers = simDrivers();
+  const drivers = new SimDrivers();
   // Nobody reads what was asked, and it would grow for ever.
   drivers.onCall = () => {
     drivers.calls.length = 0;

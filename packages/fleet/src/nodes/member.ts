@@ -21,7 +21,7 @@ import type { DevicePlugins } from '@actorlet/kubelet/ports/sockets/devicePlugin
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { simDisk } from '@actorlet/world/src/disk/disk.ts';
-import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
+import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { countingMetrics } from '@actorlet/world/src/node/instruments.ts';
 import { simProber } from '@actorlet/world/src/node/prober.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
@@ -97,7 +97,7 @@ export class Member {
   readonly #clock: MachineClock;
   readonly #runtime: HollowRuntime;
   readonly #disk: ReturnType<typeof simDisk>;
-  readonly #mounts = simMounts();
+  readonly #mounts = new SimMounts();
   /** Null: there are none. */
   readonly #drivers: MachineDrivers | null;
   readonly #podCounts = new PodCounts();

@@ -1,6 +1,6 @@
 /** Many seeds of one file: the first that breaks, and the fewest faults that break it. */
 import { simRng } from '@actorlet/world/src/rng.ts';
-import { simTime } from '@actorlet/world/src/time.ts';
+import { SimTime } from '@actorlet/world/src/time.ts';
 import { describe, expect, it } from 'vitest';
 import { parsed } from '../../src/boot/args.ts';
 import { fairClock } from '../../src/boot/seeds/fairClock.ts';
@@ -85,7 +85,7 @@ describe('--seeds', () => {
 });
 
 it('the clock of a run does not count the time for which its processes waited for a processor', async () => {
-  const time = simTime(simRng('fair'));
+  const time = new SimTime(simRng('fair'));
   let waited = 0;
   const clock = fairClock(time.clockFor({ on: true }), () => waited);
   const fired: number[] = [];

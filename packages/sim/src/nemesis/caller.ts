@@ -32,13 +32,6 @@ export interface Asked {
   tookMs: number;
 }
 
-export interface Caller {
-  begin(): void;
-  end(): void;
-  /** Monotonic ms at which somebody who may have this page was last given it; -Infinity: never. */
-  givenAtMs(page: string): number;
-}
-
 /** A caller waits this long at most; the node's questions to the API server take 10 s each at most. */
 const PATIENCE_MS = 40_000;
 const LIFE_MS = 365 * 86_400_000;
@@ -65,11 +58,7 @@ export interface CallerOptions {
 /** A request before its answer. */
 type Asking = Omit<Asked, 'answer' | 'tookMs'>;
 
-export function caller(o: CallerOptions): Caller {
-  return new NodeCaller(o);
-}
-
-class NodeCaller implements Caller {
+export class Caller {
   readonly #o: CallerOptions;
   readonly #given = new Map<string, number>();
   #on = false;
@@ -107,6 +96,7 @@ class NodeCaller implements Caller {
     this.#on = false;
   }
 
+  /** Monotonic ms at which somebody who may have this page was last given it; -Infinity: never. */
   givenAtMs(page: string): number {
     return this.#given.get(page) ?? Number.NEGATIVE_INFINITY;
   }

@@ -37,30 +37,6 @@ export interface NemesisOptions {
   on(fault: Fault, what: string): void;
 }
 
-export interface Nemesis {
-  begin(): void;
-  /** After every step of the world. */
-  step(): void;
-  /** Ends every fault and forgets what was still to come; daemons that are down come up. */
-  heal(): void;
-  /** How often each kind did something: calls, hints and messages one by one. Windows that are felt only by calls count apart. */
-  readonly counts: ReadonlyMap<string, number>;
-  /** Hits of each named fault of a scenario. */
-  readonly byName: ReadonlyMap<string, number>;
-  /** That people asked for. */
-  readonly restarts: readonly AskedRestart[];
-  /** Sandboxes that were stopped behind the node's back. */
-  readonly disturbed: ReadonlySet<string>;
-  /** Whatever runs on this node ends at once, and nobody knows how. */
-  halt(node: SimNode): void;
-  /** UIDs of pods of which somebody removed a container. */
-  readonly robbed: ReadonlySet<string>;
-  /** Monotonic ms until which a node's disk may have answered slowly. */
-  slowUntilMs(node: number): number;
-  /** Longest delay of a message to this actor that came at this monotonic ms or later; 0: none was held back. */
-  lateMs(node: number, path: string, sinceMs: number): number;
-}
-
 /** Kinds that do nothing until a call, a hint, a message or a file event meets them. */
 const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
   'cri',
@@ -79,11 +55,7 @@ const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
   'sysctl',
 ]);
 
-export function createNemesis(o: NemesisOptions): Nemesis {
-  return new ScheduledNemesis(o);
-}
-
-class ScheduledNemesis implements Nemesis {
+export class Nemesis {
   readonly #o: NemesisOptions;
   readonly #active: ActiveFaults;
   readonly #delays: Delays;
@@ -114,27 +86,35 @@ class ScheduledNemesis implements Nemesis {
     this.#intercept();
   }
 
+  /** How often each kind did something: calls, hints and messages one by one. Windows that are felt only by calls count apart. */
   get counts(): ReadonlyMap<string, number> {
     return this.#active.counts;
   }
+  /** Hits of each named fault of a scenario. */
   get byName(): ReadonlyMap<string, number> {
     return this.#active.byName;
   }
+  /** That people asked for. */
   get restarts(): readonly AskedRestart[] {
     return this.#restarts.all;
   }
+  /** Sandboxes that were stopped behind the node's back. */
   get disturbed(): ReadonlySet<string> {
     return this.#runtime.disturbed;
   }
+  /** UIDs of pods of which somebody removed a container. */
   get robbed(): ReadonlySet<string> {
     return this.#runtime.robbed;
   }
+  /** Whatever runs on this node ends at once, and nobody knows how. */
   halt(node: SimNode): void {
     this.#runtime.halt(node);
   }
+  /** Monotonic ms until which a node's disk may have answered slowly. */
   slowUntilMs(node: number): number {
     return this.#delays.slowUntilMs(node);
   }
+  /** Longest delay of a message to this actor that came at this monotonic ms or later; 0: none was held back. */
   lateMs(node: number, path: string, sinceMs: number): number {
     return this.#delays.lateMs(node, path, sinceMs);
   }
@@ -148,6 +128,7 @@ class ScheduledNemesis implements Nemesis {
     }
   }
 
+  /** After every step of the world. */
   step(): void {
     if (this.#waiting.length === 0) return;
     const due = this.#waiting.filter((w) => --w.steps <= 0);
@@ -156,6 +137,7 @@ class ScheduledNemesis implements Nemesis {
     for (const { fault } of due) this.#fire(fault);
   }
 
+  /** Ends every fault and forgets what was still to come; daemons that are down come up. */
   heal(): void {
     const { kube, nodes, operators } = this.#o;
     // Workload is never lost: what was due by now is done.

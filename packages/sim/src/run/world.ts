@@ -5,18 +5,18 @@ import { simNode } from '@actorlet/world/src/node/node.ts';
 import type { NodeTuning } from '@actorlet/world/src/node/nodeTuning.ts';
 import type { NodeWatcher, SimNode } from '@actorlet/world/src/node/types.ts';
 import { type SimRng, simRng } from '@actorlet/world/src/rng.ts';
-import { type SimTime, simTime } from '@actorlet/world/src/time.ts';
+import { SimTime } from '@actorlet/world/src/time.ts';
 import { createTrace } from '@actorlet/world/src/trace.ts';
-import { apiServer, type Environment, environment } from '../environment.ts';
+import { apiServer, Environment } from '../environment.ts';
 import type { Scene } from '../invariants/checker.ts';
 import { drawSize } from '../nemesis/draw.ts';
 import { drawTuning } from '../nemesis/draws/node/tuning.ts';
 import type { Fault } from '../nemesis/faults.ts';
-import { createNemesis, type Nemesis } from '../nemesis/nemesis.ts';
+import { Nemesis } from '../nemesis/nemesis.ts';
 import { planned } from '../nemesis/plan.ts';
 import { scenarioTuning } from '../nemesis/scenario.ts';
 import { apiUser, registerNode } from '../nemesis/workload/apiUser.ts';
-import { type Operator, operator } from '../nemesis/workload/operator.ts';
+import { Operator } from '../nemesis/workload/operator.ts';
 import type { Phase, SimOptions, SimResult } from '../result.ts';
 import { Checks } from './checks.ts';
 import { Observer } from './observer.ts';
@@ -38,7 +38,7 @@ export class World {
   constructor(o: SimOptions, inspect: NodeWatcher['inspect']) {
     this.rng = simRng(`seed ${o.seed}`);
     this.size = drawSize(this.rng.fork('size'), o);
-    this.time = simTime(this.rng.fork('ties'));
+    this.time = new SimTime(this.rng.fork('ties'));
     const clock = this.time.clockFor({ on: true });
     this.checks = new Checks({
       sceneOf: (node) => this.sceneOf(node),
@@ -65,7 +65,7 @@ export class World {
     if (kube !== undefined) this.observer.heedKube(kube, this.nodes);
     this.environment = this.#surround(clock, kube);
     for (const n of this.nodes) if (n.kube !== undefined && !n.tuning.registers) registerNode(n, n.kube);
-    this.operators = this.nodes.map((n) => operator(n, this.time, n.kube === undefined ? undefined : apiUser(n, n.kube)));
+    this.operators = this.nodes.map((n) => new Operator(n, this.time, n.kube === undefined ? undefined : apiUser(n, n.kube)));
     const { minutes, pods } = this.size;
     this.schedule = o.schedule ?? planned(o, { rng: this.rng.fork('schedule'), nodes: this.nodes, minutes, pods });
     this.nemesis = this.#threaten(clock, kube);
@@ -95,7 +95,7 @@ export class World {
   }
 
   #surround(clock: Clock, kube: SimKube | undefined): Environment {
-    return environment({
+    return new Environment({
       nodes: this.nodes,
       kube,
       clock,
@@ -108,7 +108,7 @@ export class World {
   }
 
   #threaten(clock: Clock, kube: SimKube | undefined): Nemesis {
-    return createNemesis({
+    return new Nemesis({
       nodes: this.nodes,
       operators: this.operators,
       schedule: this.schedule,

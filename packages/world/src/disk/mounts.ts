@@ -27,30 +27,6 @@ interface MountedDisk {
   emptyDir(path: string): void;
 }
 
-export interface SimMounts {
-  trouble: MountTrouble;
-  /** The mount table of the moment. */
-  readonly table: readonly (MountEntry & { options: readonly string[] })[];
-  /** Owners given so far, by path: `uid:gid`, `-` for an id left alone. */
-  readonly owners: ReadonlyMap<string, string>;
-  /** Type of the file system on each device that has one; what mkfs made, too. */
-  readonly formatted: Map<string, string>;
-  /** Devices that mkfs was called for although something was on them. */
-  readonly overwritten: readonly string[];
-  /** Servers that answer nothing: what asks them hangs until its deadline, and has no effect. */
-  readonly dead: Set<string>;
-  /** Devices that were given up: nothing waits for their server any more. */
-  readonly severed: readonly string[];
-  /** Containers of this pod wait for a dead server, if they write. */
-  holds(podUid: string): boolean;
-  /** A user of the machine mounts something. */
-  put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void;
-  take(path: string): void;
-  /** The machine's power fails: nothing is mounted any more, and what was on a tmpfs is gone. Containers keep what they had. */
-  powerLoss(disk: Pick<MountedDisk, 'emptyDir'>): void;
-  connect(o: Connected): Mounter;
-}
-
 interface Connected {
   disk: MountedDisk;
   clock: Clock;
@@ -103,17 +79,19 @@ async function resolveBelow(
   return { kind: 'found', path: [volume, ...at].join('/') };
 }
 
-export function simMounts(): SimMounts {
-  return new Mounts();
-}
-
-class Mounts implements SimMounts {
+export class SimMounts {
   trouble: MountTrouble = { ...NO_TROUBLE };
+  /** The mount table of the moment. */
   readonly table: (MountEntry & { options: readonly string[] })[] = [];
+  /** Owners given so far, by path: `uid:gid`, `-` for an id left alone. */
   readonly owners = new Map<string, string>();
+  /** Type of the file system on each device that has one; what mkfs made, too. */
   readonly formatted = new Map<string, string>();
+  /** Devices that mkfs was called for although something was on them. */
   readonly overwritten: string[] = [];
+  /** Servers that answer nothing: what asks them hangs until its deadline, and has no effect. */
   readonly dead = new Set<string>();
+  /** Devices that were given up: nothing waits for their server any more. */
   readonly severed: string[] = [];
 
   /** It would ask a dead server. `source`: of what is to be mounted. */
@@ -148,10 +126,12 @@ class Mounts implements SimMounts {
     return 'severed';
   }
 
+  /** Containers of this pod wait for a dead server, if they write. */
   holds(podUid: string): boolean {
     return this.table.some((m) => m.path.includes(`/pods/${podUid}/`) && mayHang(m.type) && this.asksTheDead(m.path));
   }
 
+  /** A user of the machine mounts something. */
   put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void {
     this.table.push({ root: '/', options: [], ...entry, device: this.deviceOf(entry) });
   }
@@ -160,6 +140,7 @@ class Mounts implements SimMounts {
     this.table.splice(this.topmost(path), 1);
   }
 
+  /** The machine's power fails: nothing is mounted any more, and what was on a tmpfs is gone. Containers keep what they had. */
   powerLoss(disk: Pick<MountedDisk, 'emptyDir'>): void {
     for (const entry of this.table.splice(0)) if (isElsewhere(entry.type)) disk.emptyDir(entry.path);
   }
@@ -221,7 +202,7 @@ class Mounts implements SimMounts {
 }
 
 /** The calls of one daemon. */
-function mounterOn(mounts: Mounts, machine: Connected): Mounter {
+function mounterOn(mounts: SimMounts, machine: Connected): Mounter {
   const { table, owners } = mounts;
   const { disk, power } = machine;
   const never = <T>() => new Promise<T>(() => {});

@@ -12,59 +12,28 @@ export type ShutdownTuning = Pick<
 const DEFAULT_DELAY_MS = 5_000;
 const CALL_MS = 5;
 
-export interface SimLogind {
-  /** False: nobody answers on the bus, and sessions end. */
-  reachable: boolean;
-  /** Each call takes this long. */
-  callMs: number;
-  /** InhibitDelayMaxSec cannot be raised above this. */
-  delayMaxMs: number;
-  readonly delayMs: number;
-  readonly held: boolean;
-  /** Another program has a lock too, which it keeps. */
-  otherLock: boolean;
-  /** The machine is going down, or has gone down. */
-  readonly shuttingDown: boolean;
-  /** Mono ms at which the machine went down; null: it did not. */
-  readonly downAtMs: number | null;
-  shutDown(): void;
-  /** Also of a machine that would be down by now. */
-  cancel(): void;
-  /** logind ends and starts again: sessions end, locks stay. */
-  restart(): void;
-  /** What holds the lock is killed. */
-  breakLock(): void;
-  /** A daemon has ended, and its lock with it. */
-  daemonEnded(): void;
-  /** The machine has gone down and started again. */
-  reboot(): void;
-  /** Runs when the machine goes down. */
-  onDown: () => void;
-  /** A daemon is about to drop its lock, while the machine goes down. */
-  onRelease: () => void;
-  /** Shutdowns so far that began. */
-  readonly shutdowns: number;
-  connect(o: { clock: Clock; power: { on: boolean } }): Inhibitor;
-}
-
 interface Listener {
   announce(shuttingDown: boolean): void;
   end(why: string): void;
 }
 
-export function simLogind(clock: Pick<Clock, 'monoMs' | 'setTimeout' | 'clearTimeout'>): SimLogind {
-  return new Logind(clock);
-}
-
-class Logind implements SimLogind {
+export class SimLogind {
+  /** Each call takes this long. */
   callMs = CALL_MS;
+  /** Another program has a lock too, which it keeps. */
   otherLock = false;
+  /** InhibitDelayMaxSec cannot be raised above this. */
   delayMaxMs = Number.POSITIVE_INFINITY;
   delayMs = DEFAULT_DELAY_MS;
+  /** The machine is going down, or has gone down. */
   shuttingDown = false;
+  /** Mono ms at which the machine went down; null: it did not. */
   downAtMs: number | null = null;
+  /** Shutdowns so far that began. */
   shutdowns = 0;
+  /** Runs when the machine goes down. */
   onDown = (): void => {};
+  /** A daemon is about to drop its lock, while the machine goes down. */
   onRelease = (): void => {};
   readonly #clock: Pick<Clock, 'monoMs' | 'setTimeout' | 'clearTimeout'>;
   readonly #sessions = new Set<Listener>();
@@ -77,6 +46,7 @@ class Logind implements SimLogind {
     this.#clock = clock;
   }
 
+  /** False: nobody answers on the bus, and sessions end. */
   get reachable(): boolean {
     return this.#reachable;
   }
@@ -97,6 +67,7 @@ class Logind implements SimLogind {
     this.#deadline = this.#clock.setTimeout(() => this.#down(), this.delayMs);
     this.#look();
   }
+  /** Also of a machine that would be down by now. */
   cancel(): void {
     if (!this.shuttingDown) return;
     this.#clock.clearTimeout(this.#deadline);
@@ -104,17 +75,21 @@ class Logind implements SimLogind {
     this.downAtMs = null;
     for (const session of this.#sessions) session.announce(false);
   }
+  /** logind ends and starts again: sessions end, locks stay. */
   restart(): void {
     this.#endSessions('systemd-logind has ended');
   }
+  /** What holds the lock is killed. */
   breakLock(): void {
     this.#holder = null;
     this.#endSessions('systemd-inhibit ended by signal SIGKILL');
     this.#look();
   }
+  /** A daemon has ended, and its lock with it. */
   daemonEnded(): void {
     this.#look();
   }
+  /** The machine has gone down and started again. */
   reboot(): void {
     this.#clock.clearTimeout(this.#deadline);
     this.#holder = null;

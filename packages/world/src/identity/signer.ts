@@ -25,17 +25,6 @@ const WAYS = [
 ] as const;
 type Way = (typeof WAYS)[number];
 
-export interface Signer {
-  /** From now on it does as it likes. */
-  begin(): void;
-  /** It signs at once, also what waits. */
-  heal(): void;
-  /** When it last did something else than to sign for this node, in monotonic ms. */
-  troubledAtMs(node: string): number;
-  /** What it did, by way. */
-  readonly counts: ReadonlyMap<string, number>;
-}
-
 export interface SignerOptions {
   kube: SimKube;
   clock: Clock;
@@ -45,11 +34,8 @@ export interface SignerOptions {
   on(node: string, what: string): void;
 }
 
-export function signer(o: SignerOptions): Signer {
-  return new ClusterSigner(o);
-}
-
-class ClusterSigner implements Signer {
+export class Signer {
+  /** What it did, by way. */
   readonly counts = new Map<string, number>();
   readonly #o: SignerOptions;
   readonly #refusals = new Map<string, number>();
@@ -64,10 +50,12 @@ class ClusterSigner implements Signer {
     });
   }
 
+  /** From now on it does as it likes. */
   begin(): void {
     this.#free = true;
   }
 
+  /** It signs at once, also what waits. */
   heal(): void {
     const { kube, rng, lifeMsOf } = this.#o;
     this.#free = false;
@@ -76,6 +64,7 @@ class ClusterSigner implements Signer {
     }
   }
 
+  /** When it last did something else than to sign for this node, in monotonic ms. */
   troubledAtMs(node: string): number {
     return this.#troubled.get(node) ?? Number.NEGATIVE_INFINITY;
   }

@@ -4,12 +4,12 @@ import { FAMILIES } from '@actorlet/kubelet/machines/services/iptables/families.
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { besideNode, type SimBeside } from '../beside/beside.ts';
 import { simDisk } from '../disk/disk.ts';
-import { type SimMounts, simMounts } from '../disk/mounts.ts';
+import { SimMounts } from '../disk/mounts.ts';
 import type { SimDisk } from '../disk/types.ts';
 import { type SimIptables, simIptables } from '../host/iptables.ts';
 import { type SimKernelLog, simKernelLog } from '../host/kernelLog.ts';
 import { type SimKernelSettings, simKernelSettings } from '../host/kernelSettings.ts';
-import { type SimLogind, simLogind } from '../host/logind.ts';
+import { SimLogind } from '../host/logind.ts';
 import { type SimNet, simNet } from '../host/net.ts';
 import { leaveFiles } from '../identity/identity.ts';
 import type { SimKube } from '../kube/types.ts';
@@ -63,7 +63,7 @@ export function simMachine(o: SimMachineOptions): SimMachine {
   const name = nodeName(index);
   const latency = rng.fork('latency');
   const disk = diskOf(name, o);
-  const mounts = simMounts();
+  const mounts = new SimMounts();
   const runtime = simRuntime({
     ...(tuning.cgroups?.systemd === true ? { cgroupDriver: 'SYSTEMD' as const } : {}),
     ...(tuning.network?.writes === true ? { held: ({ pod }: { pod: { uid: string } }) => mounts.holds(pod.uid) } : {}),
@@ -86,7 +86,7 @@ export function simMachine(o: SimMachineOptions): SimMachine {
     mounts,
     net: simNet(),
     kernelLog: simKernelLog(clock),
-    logind: simLogind(clock),
+    logind: new SimLogind(clock),
     iptables: simIptables(),
     kernelSettings,
     drivers,

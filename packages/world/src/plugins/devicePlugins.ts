@@ -32,35 +32,6 @@ interface DevicePluginCall {
   ids: readonly string[];
 }
 
-export interface SimDevicePlugins {
-  /** By the path of the socket. */
-  readonly sockets: Map<string, SimDevicePlugin>;
-  readonly calls: DevicePluginCall[];
-  /** Calls among these that were answered and not refused. */
-  readonly answered: DevicePluginCall[];
-  /** What plugins were told of their registration, in order; '' = registered. */
-  readonly told: { resource: string; error: string }[];
-  /** A plugin hears what became of its registration. */
-  onReport: (told: { resource: string; error: string }) => void;
-  /** Until a call is answered; Infinity: never. */
-  latencyMs: (method: DevicePluginMethod | 'Register' | 'Connect') => number;
-  /** What a call fails with. */
-  fault: (call: DevicePluginCall) => string | undefined;
-  /** Binding the daemon's socket fails with this. */
-  bindError: string | undefined;
-  add(socket: string, o: Partial<SimDevicePlugin> & { resource: string }): SimDevicePlugin;
-  /** It tells anew which devices there are. */
-  list(socket: string, devices: readonly PluginDevice[]): void;
-  /** Its process ends: streams and calls with it. */
-  die(socket: string): void;
-  /** Its process is there again, and registers where it does so. */
-  back(socket: string): void;
-  /** Registers at the daemon's socket, if somebody listens there. */
-  register(socket: string): void;
-  /** `makeSocket`: in the file system of the machine. */
-  connect(o: Daemon): DevicePlugins;
-}
-
 interface Daemon {
   clock: Clock;
   power: { on: boolean };
@@ -76,18 +47,21 @@ interface Stream {
   end(why: string): void;
 }
 
-export function simDevicePlugins(): SimDevicePlugins {
-  return new Plugins();
-}
-
-class Plugins implements SimDevicePlugins {
+export class SimDevicePlugins {
+  /** By the path of the socket. */
   readonly sockets = new Map<string, SimDevicePlugin>();
   readonly calls: DevicePluginCall[] = [];
+  /** Calls among these that were answered and not refused. */
   readonly answered: DevicePluginCall[] = [];
+  /** What plugins were told of their registration, in order; '' = registered. */
   readonly told: { resource: string; error: string }[] = [];
-  onReport: SimDevicePlugins['onReport'] = () => {};
-  latencyMs: SimDevicePlugins['latencyMs'] = () => 1;
-  fault: SimDevicePlugins['fault'] = () => undefined;
+  /** A plugin hears what became of its registration. */
+  onReport: (told: { resource: string; error: string }) => void = () => {};
+  /** Until a call is answered; Infinity: never. */
+  latencyMs: (method: DevicePluginMethod | 'Register' | 'Connect') => number = () => 1;
+  /** What a call fails with. */
+  fault: (call: DevicePluginCall) => string | undefined = () => undefined;
+  /** Binding the daemon's socket fails with this. */
   bindError: string | undefined = undefined;
   readonly #streams = new Set<Stream>();
   /** The daemon's socket: what registering there does. */
@@ -107,6 +81,7 @@ class Plugins implements SimDevicePlugins {
     return plugin;
   }
 
+  /** It tells anew which devices there are. */
   list(socket: string, devices: readonly PluginDevice[]): void {
     const plugin = this.sockets.get(socket);
     if (plugin === undefined) throw new Error(`no device plugin at ${socket}`);
@@ -114,6 +89,7 @@ class Plugins implements SimDevicePlugins {
     for (const s of [...this.#streams].filter((x) => x.power.on)) if (s.socket === socket) s.devices(devices);
   }
 
+  /** Its process ends: streams and calls with it. */
   die(socket: string): void {
     const plugin = this.sockets.get(socket);
     if (plugin !== undefined) plugin.down = true;
@@ -123,6 +99,7 @@ class Plugins implements SimDevicePlugins {
     }
   }
 
+  /** Its process is there again, and registers where it does so. */
   back(socket: string): void {
     const plugin = this.sockets.get(socket);
     if (plugin === undefined) return;
@@ -130,6 +107,7 @@ class Plugins implements SimDevicePlugins {
     if (plugin.registers) this.register(socket);
   }
 
+  /** Registers at the daemon's socket, if somebody listens there. */
   register(socket: string): void {
     const plugin = this.sockets.get(socket);
     if (plugin === undefined || plugin.down || this.#server === null) return;
@@ -140,6 +118,7 @@ class Plugins implements SimDevicePlugins {
     this.#server.register({ version, endpoint, resourceName: resource, options });
   }
 
+  /** `makeSocket`: in the file system of the machine. */
   connect({ clock, power, makeSocket }: Daemon): DevicePlugins {
     return {
       serve: async (socketPath, register) => {

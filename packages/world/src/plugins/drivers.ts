@@ -44,26 +44,6 @@ interface DriverFault {
 /** What drivers do with directories. */
 export type DriverFs = Pick<HostFs, 'lstat' | 'mkdirp' | 'rmdir'>;
 
-export interface SimDrivers {
-  /** By socket. */
-  readonly sockets: Map<string, SimDriver>;
-  readonly calls: DriverCall[];
-  /** What plugins were told, in order: socket and error, '' = registered. */
-  readonly told: { socket: string; error: string }[];
-  readonly violations: string[];
-  /** Until a call has its effect, and from then on until it is answered. */
-  latencyMs: (method: string) => number;
-  answerMs: (method: string) => number;
-  fault: (driver: string, method: CsiMethod) => DriverFault | undefined;
-  /** A call is about to have its effect. */
-  onCall: (call: DriverCall) => void;
-  add(socket: string, o: Partial<SimDriver> & { name: string }): SimDriver;
-  /** The machine's power fails: nothing is mounted any more. */
-  powerLoss(): void;
-  /** `fs`, `clock`: of the machine; what a dead daemon asked for still happens. */
-  connect(o: Connected): Csi;
-}
-
 interface Connected {
   fs: DriverFs;
   mounts: SimMounts;
@@ -71,19 +51,19 @@ interface Connected {
   power: { on: boolean };
 }
 
-export function simDrivers(): SimDrivers {
-  return new Drivers();
-}
-
-class Drivers implements SimDrivers {
+export class SimDrivers {
+  /** By socket. */
   readonly sockets = new Map<string, SimDriver>();
   readonly calls: DriverCall[] = [];
+  /** What plugins were told, in order: socket and error, '' = registered. */
   readonly told: { socket: string; error: string }[] = [];
   readonly violations: string[] = [];
-  latencyMs: SimDrivers['latencyMs'] = () => 1;
-  answerMs: SimDrivers['answerMs'] = () => 0;
-  fault: SimDrivers['fault'] = () => undefined;
-  onCall: SimDrivers['onCall'] = () => {};
+  /** Until a call has its effect, and from then on until it is answered. */
+  latencyMs: (method: string) => number = () => 1;
+  answerMs: (method: string) => number = () => 0;
+  fault: (driver: string, method: CsiMethod) => DriverFault | undefined = () => undefined;
+  /** A call is about to have its effect. */
+  onCall: (call: DriverCall) => void = () => {};
   /** Socket and volume of each call that has not had its effect yet. */
   readonly busy = new Set<string>();
   /** Counts the times that the machine lost its power. */
@@ -108,6 +88,7 @@ class Drivers implements SimDrivers {
     return driver;
   }
 
+  /** The machine's power fails: nothing is mounted any more. */
   powerLoss(): void {
     this.life += 1;
     this.busy.clear();
@@ -117,6 +98,7 @@ class Drivers implements SimDrivers {
     }
   }
 
+  /** `fs`, `clock`: of the machine; what a dead daemon asked for still happens. */
   connect(machine: Connected): Csi {
     return csiFor(this, machine);
   }
@@ -146,7 +128,7 @@ function failed(method: string, code: number, details: string): CsiError {
 }
 
 /** The calls of one daemon. */
-function csiFor(drivers: Drivers, machine: Connected): Csi {
+function csiFor(drivers: SimDrivers, machine: Connected): Csi {
   const never = <T>() => new Promise<T>(() => {});
   const answered = <T>(method: string, call: CsiCall, work: () => Promise<T>): Promise<T> =>
     new Promise<T>((resolve, reject) => timed({ drivers, machine, method, call, work, resolve, reject }));
@@ -189,7 +171,7 @@ function csiFor(drivers: Drivers, machine: Connected): Csi {
 }
 
 interface Timed<T> {
-  drivers: Drivers;
+  drivers: SimDrivers;
   machine: Connected;
   method: string;
   call: CsiCall;

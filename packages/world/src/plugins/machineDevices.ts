@@ -3,7 +3,7 @@
 import type { PluginDevice, PluginOptions } from '@actorlet/kubelet/machines/allocation/devices/types.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { SimRng } from '../rng.ts';
-import { type SimDevicePlugins, simDevicePlugins } from './devicePlugins.ts';
+import { SimDevicePlugins } from './devicePlugins.ts';
 
 /** Every resource of plugins of the simulation is under it. */
 export const DEVICE_DOMAIN = 'example.com/';
@@ -43,7 +43,7 @@ export function hasGone({ goesAtMs }: PluginTuning, nowMs: number): boolean {
 
 /** `folder`: where the daemon makes its socket. Null: there are none. */
 export function devicesOf(tuning: DeviceTuning | null, o: { folder: string; clock: Clock; rng: SimRng }): SimDevicePlugins {
-  const devices = simDevicePlugins();
+  const devices = new SimDevicePlugins();
   if (tuning === null) return devices;
   const options = o.rng.fork('options');
   devices.latencyMs = (method) => (method === 'Options' ? options : o.rng).between(0, tuning.latencyMs);

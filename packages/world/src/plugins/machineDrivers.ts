@@ -1,7 +1,7 @@
 /** The storage driver beside a simulated machine: how it is, and what it does with directories. */
 import type { SimDisk } from '../disk/types.ts';
 import type { SimRng } from '../rng.ts';
-import { type DriverFs, type SimDrivers, simDrivers } from './drivers.ts';
+import { type DriverFs, SimDrivers } from './drivers.ts';
 
 /** Its name in the cluster. */
 export const DRIVER = 'csi.sim';
@@ -18,7 +18,7 @@ export function driversOf(
   tuning: DriverTuning | null,
   o: { disk: Pick<SimDisk, 'putSocket'>; nodeId: string; socket: string; rng: SimRng },
 ): SimDrivers {
-  const drivers = simDrivers();
+  const drivers = new SimDrivers();
   if (tuning === null) return drivers;
   drivers.latencyMs = () => o.rng.between(0, tuning.latencyMs);
   drivers.add(o.socket, {

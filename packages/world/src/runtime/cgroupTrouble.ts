@@ -2,7 +2,7 @@
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { HollowRuntime } from '@actorlet/runtimes/src/hollow/index.ts';
 import type { SimRng } from '../rng.ts';
-import { type CgroupOperation, type SimCgroups, simCgroups } from './cgroups.ts';
+import { type CgroupOperation, SimCgroups } from './cgroups.ts';
 import { processesIn } from './processes.ts';
 
 export type { SimCgroups };
@@ -34,7 +34,7 @@ export function tunedCgroups(o: {
   rng: SimRng;
 }): SimCgroups {
   const { tuning, runtime, clock, rng } = o;
-  const cgroups = simCgroups();
+  const cgroups = new SimCgroups();
   if (tuning === null) return cgroups;
   const latency = rng.fork('latency');
   const chance = rng.fork('trouble');

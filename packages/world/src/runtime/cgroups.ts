@@ -9,29 +9,6 @@ import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 
 export type CgroupOperation = 'detect' | 'exists' | 'create' | 'apply' | 'read' | 'list' | 'pids' | 'kill' | 'remove';
 
-export interface SimCgroups {
-  /** What was written into each group, by path and file. */
-  readonly groups: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  layout: GroupLayout;
-  /** Processes right in a group; those below it are found by asking there. */
-  pidsIn(path: string): readonly number[];
-  /** Groups that a runtime has made for what it was asked to run, as runtimes do. */
-  madeByRuntime(): readonly string[];
-  /** These processes were killed by something else than the node. */
-  killed(pids: readonly number[], path: string): void;
-  /** Null: it goes well; else the code that it fails with, without effect. `file`: of what is written. */
-  failing(operation: CgroupOperation, path: string, file?: string): string | null;
-  delayMs(operation: CgroupOperation): number;
-  /** A user of the machine makes a group, or takes one away. */
-  put(path: string): void;
-  take(path: string): void;
-  /** The kernel shows something else in a file of a group that is there. */
-  write(path: string, file: string, text: string): void;
-  /** Nothing of it outlives the power. */
-  powerLoss(): void;
-  connect(o: Daemon): Cgroups;
-}
-
 interface Daemon {
   clock: Clock;
   power: { on: boolean };
@@ -52,19 +29,21 @@ function key(path: string): string {
     .join('');
 }
 
-export function simCgroups(): SimCgroups {
-  return new Groups();
-}
-
-class Groups implements SimCgroups {
+export class SimCgroups {
+  /** What was written into each group, by path and file. */
   readonly groups = new Map<string, Map<string, string>>([['', new Map()]]);
   layout = LAYOUT;
-  pidsIn: SimCgroups['pidsIn'] = () => [];
-  madeByRuntime: SimCgroups['madeByRuntime'] = () => [];
-  killed: SimCgroups['killed'] = () => {};
-  failing: SimCgroups['failing'] = () => null;
-  delayMs: SimCgroups['delayMs'] = () => 0;
+  /** Processes right in a group; those below it are found by asking there. */
+  pidsIn: (path: string) => readonly number[] = () => [];
+  /** Groups that a runtime has made for what it was asked to run, as runtimes do. */
+  madeByRuntime: () => readonly string[] = () => [];
+  /** These processes were killed by something else than the node. */
+  killed: (pids: readonly number[], path: string) => void = () => {};
+  /** Null: it goes well; else the code that it fails with, without effect. `file`: of what is written. */
+  failing: (operation: CgroupOperation, path: string, file?: string) => string | null = () => null;
+  delayMs: (operation: CgroupOperation) => number = () => 0;
 
+  /** A user of the machine makes a group, or takes one away. */
   put(path: string): void {
     const parts = key(path).split('/').slice(1);
     parts.forEach((_, i) => {
@@ -77,10 +56,12 @@ class Groups implements SimCgroups {
     for (const p of this.below(key(path))) this.groups.delete(p);
   }
 
+  /** The kernel shows something else in a file of a group that is there. */
   write(path: string, file: string, text: string): void {
     this.groups.get(key(path))?.set(file, text);
   }
 
+  /** Nothing of it outlives the power. */
   powerLoss(): void {
     this.groups.clear();
     this.groups.set('', new Map());
@@ -106,7 +87,7 @@ class Groups implements SimCgroups {
 }
 
 /** The calls of one daemon: a dead daemon's call has no effect and is never answered. */
-function cgroupsFor(all: Groups, { clock, power }: Daemon): Cgroups {
+function cgroupsFor(all: SimCgroups, { clock, power }: Daemon): Cgroups {
   let turn: Promise<unknown> = Promise.resolve();
   const done = async <T>(operation: CgroupOperation, at: string, effect: () => T): Promise<T> => {
     const ms = all.delayMs(operation);

@@ -3,7 +3,7 @@
  * of what lies in memory, names in volumes of files, bits of a volume that is given to a group, and the age of tokens.
  */
 
-import { simMounts } from '@actorlet/world/src/disk/mounts.ts';
+import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { Plugins } from '../../../../src/actors/services/volumes/plugins.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
@@ -34,7 +34,7 @@ async function hostPath(type: string, there: PathKind, path = '/srv/it'): Promis
   else if (there === 'file') fs.put(path, '');
   else if (there !== 'absent') special.set(path, there);
   const disk = { fs, special, emptyDir: () => undefined };
-  const real = simMounts().connect({ disk, clock: time.clock, power: { on: true } });
+  const real = new SimMounts().connect({ disk, clock: time.clock, power: { on: true } });
   const asked: string[] = [];
   const mounter: Mounter = {
     ...real,

@@ -40,32 +40,7 @@ export interface SuperviseDeps {
   onExit(row: StoredContainer): void;
 }
 
-export interface Supervised {
-  readonly row: StoredContainer;
-  /** Rejects with the reason when the command could not be started; the row is then EXITED with 128. */
-  start(): Promise<void>;
-  /** After a restart of the runtime: attach to live processes, or learn how they ended. */
-  adopt(): Promise<void>;
-  /** The stop signal, then KILL after the grace; resolves when the container has ended. */
-  stop(graceMs: number): Promise<void>;
-  /** Host pid of PID 1 in the container's namespaces; null for a plain process group. */
-  innerPid(): number | null;
-  reopenLog(): Promise<void>;
-  /** Its output from now on, as it comes. Gives what undoes it. */
-  tap(tap: Tap): () => void;
-  /** Resolves when it has ended and all its output was read. */
-  ended(): Promise<void>;
-  /** Everything that could tell us of changes is closed; processes are left alone. */
-  close(): Promise<void>;
-  /** From the watch on the exits folder. */
-  onFile(kind: 'exit' | 'ready'): void;
-}
-
-export function supervise(row: StoredContainer, deps: SuperviseDeps): Supervised {
-  return new Container(row, deps);
-}
-
-class Container implements Supervised {
+export class Supervised {
   readonly row: StoredContainer;
   readonly #deps: SuperviseDeps;
   readonly #files: ShimFiles;
@@ -88,6 +63,7 @@ class Container implements Supervised {
     this.#output = new Output(row, deps);
   }
 
+  /** Rejects with the reason when the command could not be started; the row is then EXITED with 128. */
   async start(): Promise<void> {
     this.#starting = this.#start().catch(async (error: Error) => {
       if (this.row.state === 'CONTAINER_CREATED') {
@@ -193,6 +169,7 @@ class Container implements Supervised {
     this.#exited();
   }
 
+  /** After a restart of the runtime: attach to live processes, or learn how they ended. */
   async adopt(): Promise<void> {
     const { row } = this;
     if (row.starting) {
@@ -211,6 +188,7 @@ class Container implements Supervised {
     if (this.#files.exit() !== undefined || !this.#alive()) await this.#end();
   }
 
+  /** The stop signal, then KILL after the grace; resolves when the container has ended. */
   async stop(graceMs: number): Promise<void> {
     const { row } = this;
     if (this.#starting !== null) await this.#starting.catch(() => undefined);
@@ -316,6 +294,7 @@ class Container implements Supervised {
     return this.#processes.shim() !== null;
   }
 
+  /** Host pid of PID 1 in the container's namespaces; null for a plain process group. */
   innerPid(): number | null {
     return this.#processes.innerPid();
   }
@@ -339,19 +318,23 @@ class Container implements Supervised {
     return this.#output.reopen();
   }
 
+  /** Its output from now on, as it comes. Gives what undoes it. */
   tap(tap: Tap): () => void {
     return this.#output.tap(tap);
   }
 
+  /** Resolves when it has ended and all its output was read. */
   ended(): Promise<void> {
     return this.#exit();
   }
 
+  /** Everything that could tell us of changes is closed; processes are left alone. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#detach();
   }
 
+  /** From the watch on the exits folder. */
   onFile(kind: 'exit' | 'ready'): void {
     if (kind === 'ready' || this.#starting !== null) this.#wake?.();
     else if (this.#isRunning() && this.#files.exit() !== undefined) void this.#end();

@@ -1,6 +1,6 @@
 /** The rows of the process runtime, in memory and on disk, and the events that tell of their changes. */
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
-import { type Supervised, supervise } from '../container/supervise.ts';
+import { Supervised } from '../container/supervise.ts';
 import type { RuntimeDeps, RuntimeEvent } from '../types.ts';
 import type { Store, StoredContainer, StoredSandbox } from './store.ts';
 
@@ -34,7 +34,7 @@ export class State {
 
   addContainer(row: StoredContainer): void {
     const { layout, isolation, log, oci } = this.#deps;
-    const supervised = supervise(row, {
+    const supervised = new Supervised(row, {
       layout,
       isolation,
       nowMs: () => this.nowMs(),

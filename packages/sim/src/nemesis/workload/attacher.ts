@@ -21,11 +21,6 @@ const LOOK_MS = 100;
 const ATTACH_MS = { min: 200, max: 2_000, amongFaults: 8_000 } as const;
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments';
 
-export interface Attacher {
-  begin(): void;
-  heal(): void;
-  isAttached(node: string, handle: string): boolean;
-}
 interface AttacherOptions {
   kube: SimKube;
   nodes: readonly SimNode[];
@@ -34,11 +29,7 @@ interface AttacherOptions {
   on(node: string, what: string): void;
 }
 
-export function attacher(o: AttacherOptions): Attacher {
-  return new AttachController(o);
-}
-
-class AttachController implements Attacher {
+export class Attacher {
   readonly #o: AttacherOptions;
   readonly #nodes: readonly SimNode[];
   /** By node. */

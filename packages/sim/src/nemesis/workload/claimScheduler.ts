@@ -16,23 +16,13 @@ export const TEMPLATE = 'one';
 const PENDING_MS_MAX = 6_000;
 const SLOW = 0.5;
 
-export interface ClaimScheduler {
-  begin(): void;
-  heal(): void;
-  /** The claim of this UID was at some time reserved for the pod of this UID. */
-  wasReserved(claim: string, pod: string): boolean;
-}
 interface PodClaim {
   name: string;
   resourceClaimName?: string;
   resourceClaimTemplateName?: string;
 }
 
-export function claimScheduler(o: { kube: SimKube; nodes: readonly SimNode[]; clock: Clock; rng: SimRng }): ClaimScheduler {
-  return new Scheduler(o);
-}
-
-class Scheduler implements ClaimScheduler {
+export class ClaimScheduler {
   readonly #kube: SimKube;
   readonly #nodes: readonly SimNode[];
   readonly #clock: Clock;
@@ -55,6 +45,7 @@ class Scheduler implements ClaimScheduler {
     this.#isSlow = false;
     this.#clock.setTimeout(() => this.#settle(), 0);
   }
+  /** The claim of this UID was at some time reserved for the pod of this UID. */
   wasReserved(claim: string, pod: string): boolean {
     return this.#reserved.has(`${claim} ${pod}`);
   }

@@ -20,41 +20,9 @@ export interface Wanted {
   broken: boolean;
 }
 
-export interface Operator {
-  readonly wanted: ReadonlyMap<string, Wanted>;
-  /** Names of which a pod was ever deleted by its source. */
-  readonly deleted: ReadonlySet<string>;
-  put(pod: SimPod, source: PodSource): void;
-  remove(name: string): void;
-  /** In the API. False: there is no such object. */
-  deleteInApi(name: string, graceSeconds: number | null): boolean;
-  meddle(name: string, what: Meddling): boolean;
-  compact(): boolean;
-  /** Another address in the node's object. */
-  moveNode(): boolean;
-  /** Config maps and secrets, in the API. False: there is none. */
-  putObject(object: SimObject): boolean;
-  removeObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
-  /** Makes those anew that were removed, and those that pods name and nobody made; claims are bound. */
-  restoreObjects(): void;
-  /** False when there is nothing to break. */
-  breakManifest(name: string): boolean;
-  /** Removes the directory of manifests with all that is in it, until `mend`. False: it is away already. */
-  takeManifests(): boolean;
-  /** Puts another directory with the same files in its place. False: there is none. */
-  swapManifests(): boolean;
-  /** Makes the directory where it is away, and writes every broken manifest anew. */
-  mend(): void;
-  /** Monotonic ms of the last change to a pod of this name. */
-  touchedMs(name: string): number;
-}
-
-export function operator(node: SimNode, time: SimTime, api?: ApiUser): Operator {
-  return new NodeOperator(node, time, api);
-}
-
-class NodeOperator implements Operator {
+export class Operator {
   readonly wanted = new Map<string, Wanted>();
+  /** Names of which a pod was ever deleted by its source. */
   readonly deleted = new Set<string>();
   readonly #time: SimTime;
   readonly #api: ApiUser | undefined;
@@ -62,7 +30,7 @@ class NodeOperator implements Operator {
   readonly #touched = new Map<string, number>();
   readonly #objects = new Map<string, SimObject>();
 
-  constructor(node: SimNode, time: SimTime, api: ApiUser | undefined) {
+  constructor(node: SimNode, time: SimTime, api?: ApiUser) {
     this.#time = time;
     this.#api = api;
     this.#files = new ManifestFiles(node);
@@ -102,6 +70,7 @@ class NodeOperator implements Operator {
     this.#clear(name);
   }
 
+  /** Makes the directory where it is away, and writes every broken manifest anew. */
   mend(): void {
     this.#files.bring();
     for (const [name, w] of this.wanted) {
@@ -112,6 +81,7 @@ class NodeOperator implements Operator {
     }
   }
 
+  /** Monotonic ms of the last change to a pod of this name. */
   touchedMs(name: string): number {
     return this.#touched.get(name) ?? 0;
   }
@@ -128,6 +98,7 @@ class NodeOperator implements Operator {
     return true;
   }
 
+  /** Removes the directory of manifests with all that is in it, until `mend`. False: it is away already. */
   takeManifests(): boolean {
     if (!this.#files.take()) return false;
     for (const [name, w] of this.wanted) {
@@ -138,6 +109,7 @@ class NodeOperator implements Operator {
     return true;
   }
 
+  /** Puts another directory with the same files in its place. False: there is none. */
   swapManifests(): boolean {
     return this.#files.swap();
   }
@@ -160,10 +132,12 @@ class NodeOperator implements Operator {
     return this.#api !== undefined;
   }
 
+  /** Another address in the node's object. */
   moveNode(): boolean {
     return this.#api?.moveNode() === true;
   }
 
+  /** Config maps and secrets, in the API. False: there is none. */
   putObject(object: SimObject): boolean {
     if (this.#api === undefined) return false;
     this.#objects.set(`${object.kind} ${object.name}`, object);
@@ -175,6 +149,7 @@ class NodeOperator implements Operator {
     return this.#api?.removeObject(object) === true;
   }
 
+  /** Makes those anew that were removed, and those that pods name and nobody made; claims are bound. */
   restoreObjects(): void {
     // A part of a schedule may lack the making of what its pods name.
     const named = [...this.wanted.values()].flatMap((w) => (w.source === 'api' ? (w.pod.objects ?? []) : []));

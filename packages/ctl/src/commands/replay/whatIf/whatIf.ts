@@ -26,7 +26,7 @@ import { silentLogger, silentMetrics } from '@actorlet/replay/src/player/silent.
 import type { CtlIo } from '../../../io.ts';
 import { inputFiles, type OpenedInputs, openInputs } from '../file.ts';
 import { surroundings } from '../surroundings.ts';
-import { type PlayedApi, playedApi } from './api/api.ts';
+import { PlayedApi } from './api/api.ts';
 import { type KnownApi, knownApi } from './api/known.ts';
 import { wordsOf } from './api/words.ts';
 import { configWith, type Dropped, droppedBy } from './changes.ts';
@@ -240,7 +240,7 @@ async function lived(
       clock.setTimeout(() => (live === null ? undefined : endsOf(live, { pods, seen, api }, atEnd)), endMsOf(script) - clock.monoMs());
       const prober = playedProber(knownProbes(script), { clock, hollow: runtime.hollow });
       if (known !== null)
-        api = playedApi(known, { clock, took, seed: o.seed, without: o.dropped.pods, isSilent: o.dropped.ports.has('kube') });
+        api = new PlayedApi(known, { clock, took, seed: o.seed, without: o.dropped.pods, isSilent: o.dropped.ports.has('kube') });
       const server = api?.answers ?? (() => undefined);
       const silent = silenced(o.dropped.ports);
       return (name, args) =>

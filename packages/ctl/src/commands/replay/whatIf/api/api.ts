@@ -35,20 +35,10 @@ export interface PlayedApiOptions {
   /** Watches say nothing. */
   readonly isSilent: boolean;
 }
-export interface PlayedApi {
-  readonly answers: Otherwise;
-  readonly store: KubeStore;
-  /** What the node asked for, and the recording does not tell of: it was answered as if that were not there. */
-  readonly untold: ReadonlySet<string>;
-}
-
 const ENDED: ReadonlySet<unknown> = new Set(['Succeeded', 'Failed']);
 
-export function playedApi(known: KnownApi, o: PlayedApiOptions): PlayedApi {
-  return new Api(known, o);
-}
-
-class Api implements PlayedApi {
+export class PlayedApi {
+  /** What the node asked for, and the recording does not tell of: it was answered as if that were not there. */
   readonly untold = new Set<string>();
   readonly #known: KnownApi;
   readonly #o: PlayedApiOptions;
