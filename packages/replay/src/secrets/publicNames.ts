@@ -2,6 +2,7 @@
  * Names of pods, containers, volumes and images stay in a recording, and a variable may have one for its value. The node says them
  * in its own messages, among words of its own, and compares those with what the API server has: there they stay, too.
  */
+import { userOfImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 
 /** Names that are remembered. */
 const NAMES_MAX = 20_000;
@@ -30,7 +31,8 @@ export class PublicNames {
   note(key: string, owner: object, list: string): void {
     if (!KEYS.has(key) || !LISTS.has(list)) return;
     const name: unknown = Reflect.get(owner, key);
-    if (typeof name !== 'string' || name === '' || name.length > CHARS_MAX) return;
+    // A password before an image is none.
+    if (typeof name !== 'string' || name === '' || name.length > CHARS_MAX || userOfImage(name) !== null) return;
     if (this.#names.size >= NAMES_MAX) this.#names.clear();
     this.#names.add(name);
   }

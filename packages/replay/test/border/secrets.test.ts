@@ -217,6 +217,19 @@ describe('a stand-in', () => {
     expect(['tailLines', 'sig', 'access_token', 'cmd'].map(door)).toEqual(['open', 'secret', 'secret', 'words']);
   });
 
+  it('stays hidden in what a runtime says of an image, and a name stays where a variable has it for its value', () => {
+    const s = secrets();
+    const image = 'me:hushhush@registry.example/x:1';
+    for (const [key, value] of Object.entries({ name: 'checkout', image })) {
+      const owner = { [key]: value };
+      s.text(value, by(s.door(key, owner, by('open', 'containers')), key));
+    }
+    s.standIn('checkout');
+    s.standIn('hushhush');
+    expect(s.free(`pull "${image}" for checkout`)).toBe(`pull "me:${s.standIn('hushhush')}@registry.example/x:1" for checkout`);
+    expect(s.free('xcheckoutx')).not.toContain('checkout');
+  });
+
   it('of an image hides what stands before it, and no digest', () => {
     const s = secrets();
     expect(s.text('me:secret@registry.example/x:1', by('image'))).toBe(`${s.standIn('me')}:${s.standIn('secret')}@registry.example/x:1`);
