@@ -38,7 +38,7 @@ const folders = (): string[] =>
   [join(controlPlaneCache(), 'bin'), ...(process.env.PATH ?? '').split(':'), '/usr/sbin'].filter((dir) => dir !== '');
 
 /** The program of that name: from $KUBEBUILDER_ASSETS, else from the cache, else from PATH. */
-export function program(name: Component | 'kubectl' | 'kubelet' | 'kubeadm'): string {
+export function program(name: Component | 'kubectl' | 'kubelet' | 'kubeadm' | 'kube-proxy'): string {
   const assets = process.env.KUBEBUILDER_ASSETS;
   const found = [...(assets ? [assets] : []), ...folders()].find((dir) => existsSync(join(dir, name)));
   if (found === undefined) throw new Error(`${name} is not on this machine: run scripts/setup/control-plane-setup.sh first`);

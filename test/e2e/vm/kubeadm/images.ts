@@ -1,6 +1,6 @@
 /** What a cluster of kubeadm runs, as archives that `ctr images import` takes: programs of this machine, and stand-ins for addons. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { program } from '../../lab/cluster/controlPlane.ts';
 import { busyboxFiles, dockerArchive, ROOT } from '../../lab/images.ts';
 import type { TarEntry } from '../../lab/tar.ts';
@@ -45,6 +45,29 @@ function etcdFiles(): TarEntry[] {
   const data = readFileSync(path);
   const own = is35 ? [file('usr/local/bin/etcd-3.5', data), script('usr/local/bin/etcd', ETCD)] : [file('usr/local/bin/etcd', data)];
   return [...busyboxFiles(), ...BIN, ...librariesOf(path), ...own];
+}
+
+const FILTERS = ['iptables', 'iptables-save', 'iptables-restore', 'ip6tables', 'ip6tables-save', 'ip6tables-restore'];
+
+/** kube-proxy, with what it sets its rules by: iptables and nft of this machine. */
+export function kubeProxyArchive(reference: string): Buffer {
+  const paths = ['/usr/sbin/xtables-nft-multi', '/usr/sbin/nft'];
+  const folder = '/usr/lib/x86_64-linux-gnu/xtables';
+  const modules = readdirSync(folder).map((name) => `${folder}/${name}`);
+  const layer: TarEntry[] = [
+    ...busyboxFiles(),
+    ...BIN,
+    // Of the modules that kube-proxy's rules name, this one needs a library more.
+    ...[...paths, `${folder}/libxt_statistic.so`].flatMap(librariesOf),
+    ...['usr/sbin/', 'usr/lib/', 'usr/lib/x86_64-linux-gnu/', 'usr/lib/x86_64-linux-gnu/xtables/'].map(
+      (path): TarEntry => ({ kind: 'dir', path, mode: 0o755 }),
+    ),
+    ...paths.map((path) => file(path.slice(1), readFileSync(path))),
+    ...FILTERS.map((name): TarEntry => ({ kind: 'symlink', path: `usr/sbin/${name}`, target: 'xtables-nft-multi' })),
+    ...modules.map((path) => file(path.slice(1), readFileSync(path))),
+    file('usr/local/bin/kube-proxy', readFileSync(program('kube-proxy'))),
+  ];
+  return dockerArchive({ tags: [reference], layer });
 }
 
 /** Answers the probes that kubeadm's manifest has for CoreDNS. No name is resolved by it. */
