@@ -103,7 +103,10 @@ export function images(versions: readonly string[]) {
 const TIMEOUTS =
   '{controlPlaneComponentHealthCheck: 8m, kubernetesAPICall: 8m, kubeletHealthCheck: 8m, etcdAPICall: 8m, tlsBootstrap: 8m, upgradeManifests: 8m}';
 
-/** Leases of leaders are not waited for on a slow machine, where there is one control plane. */
+/**
+ * Nodes and pods have no address of a Service: with nftables, kube-proxy drops what goes to such that nobody has.
+ * Leases of leaders are not waited for on a slow machine, where there is one control plane.
+ */
 export function clusterFile(o: { version: string; address: string; endpoint?: string }): string {
   const alone =
     o.endpoint === undefined
@@ -118,7 +121,7 @@ timeouts: ${TIMEOUTS}
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
 kubernetesVersion: ${o.version}
-${o.endpoint === undefined ? '' : `controlPlaneEndpoint: ${o.endpoint}\n`}networking: {podSubnet: 10.99.0.0/16}
+${o.endpoint === undefined ? '' : `controlPlaneEndpoint: ${o.endpoint}\n`}networking: {podSubnet: 10.99.0.0/16, serviceSubnet: 10.100.0.0/16}
 etcd: {local: {extraArgs: [{name: unsafe-no-fsync, value: "true"}, {name: heartbeat-interval, value: "500"}, {name: election-timeout, value: "5000"}]}}
 controllerManager: {extraArgs: [${alone}, {name: node-monitor-grace-period, value: 10m}]}
 scheduler: {extraArgs: [${alone}]}
