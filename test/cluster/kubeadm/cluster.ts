@@ -15,14 +15,23 @@ export interface PodSeen {
   status: {
     phase?: string;
     conditions?: { type: string; status: string; lastTransitionTime: string }[];
-    containerStatuses?: { restartCount: number; containerID: string }[];
+    initContainerStatuses?: ContainerSeen[];
+    containerStatuses?: ContainerSeen[];
   };
+}
+interface ContainerSeen {
+  restartCount: number;
+  containerID: string;
 }
 interface NodeSeen {
   metadata: { name: string };
   status: { nodeInfo: { kubeletVersion: string }; conditions: { type: string; status: string }[] };
 }
 
+export const containersOf = ({ status }: PodSeen): ContainerSeen[] => [
+  ...(status.initContainerStatuses ?? []),
+  ...(status.containerStatuses ?? []),
+];
 export const isReady = ({ status }: PodSeen | NodeSeen): boolean =>
   status.conditions?.some((c: { type: string; status: string }) => c.type === 'Ready' && c.status === 'True') === true;
 export const wait = (what: string, holds: () => Promise<boolean>): Promise<unknown> =>
@@ -64,9 +73,10 @@ export class Seen {
   async lives(counts: (pod: PodSeen) => boolean = () => true): Promise<string[]> {
     return (await this.pods('-A'))
       .filter(counts)
-      .map(({ metadata, status }) => {
+      .map((pod) => {
+        const { metadata, status } = pod;
         const ready = status.conditions?.find((c) => c.type === 'Ready');
-        const containers = status.containerStatuses?.map((c) => `${c.containerID} ${c.restartCount}`).join();
+        const containers = containersOf(pod).map((c) => `${c.containerID} ${c.restartCount}`).join();
         return `${metadata.namespace}/${metadata.name} ${status.phase} ${ready?.status} since ${ready?.lastTransitionTime} ${containers}`;
       })
       .sort();

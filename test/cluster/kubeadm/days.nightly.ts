@@ -6,7 +6,7 @@ import { buildDaemon } from '../../e2e/daemon.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { scriptOf, whyNot } from '../../e2e/vm/kubeadm/document.ts';
 import { webDeployment } from '../../e2e/vm/kubeadm/web.ts';
-import { clusterFile, holds, images, isStatic, kubeadmVersion, orLog, type PodSeen, Seen, TEST_MS, wait } from './cluster.ts';
+import { clusterFile, containersOf, holds, images, isStatic, kubeadmVersion, orLog, type PodSeen, Seen, TEST_MS, wait } from './cluster.ts';
 import { KubeadmNode, Network } from './node.ts';
 import { CONTAINERS, KEPT, SHAPES_NEED, STATIC_SHAPES, WORKLOADS } from './workloads.ts';
 
@@ -198,7 +198,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
         });
       await seen.podsReady('-l app=db', KEPT.length);
       await settled();
-      const containers = (await running()).flatMap((pod) => pod.status.containerStatuses ?? []).length;
+      const containers = (await running()).flatMap(containersOf).length;
       expect(containers).toBeGreaterThanOrEqual(CONTAINERS);
       const before = await lives();
       const title = 'Back to the kubelet, and to actorlet again';
