@@ -176,8 +176,8 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
     nowWallMs: f.nowWallMs,
     mayBeginAnew: isMirror(target),
   });
-  // The first word on a mirror may be from before the API server was heard: it knew no times.
-  const next = isMirror(target) && written === null ? withTimesOf(target.status, merged) : merged;
+  // The first status of a static pod may be from before the API server was heard: it knew no times, and those after it go on from it.
+  const next = isMirror(target) ? withTimesOf(target.status, merged) : merged;
   const leftOut = written?.apiUid === target.metadata.uid ? written.leftOut : {};
   const status = withoutUnknown(statusPatch(target.status, next), target.status, leftOut);
   // What the server left out of it is not sent again. The rest is, once: a patch says only what differs from the object as it was

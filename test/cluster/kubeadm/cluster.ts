@@ -76,7 +76,9 @@ export class Seen {
       .map((pod) => {
         const { metadata, status } = pod;
         const ready = status.conditions?.find((c) => c.type === 'Ready');
-        const containers = containersOf(pod).map((c) => `${c.containerID} ${c.restartCount}`).join();
+        const containers = containersOf(pod)
+          .map((c) => `${c.containerID} ${c.restartCount}`)
+          .join();
         return `${metadata.namespace}/${metadata.name} ${status.phase} ${ready?.status} since ${ready?.lastTransitionTime} ${containers}`;
       })
       .sort();

@@ -180,6 +180,11 @@ for (const [title, slow] of [
     // And its own findings count from here on.
     h.probes.answer = (what) => (what.includes('/ready') ? 500 : 200);
     await h.until('it is not Ready', () => !isReady(h, 'web-n1'), 60_000);
+    h.probes.answer = () => 200;
+    await h.until('it is Ready again', () => isReady(h, 'web-n1'), 60_000);
+    // Each word after the first goes by those times, too.
+    const others = (all: readonly string[] | undefined) => all?.filter((c) => !/^(?:Containers)?Ready /.test(c));
+    expect(others(told(inApi(h, 'web-n1')))).toEqual(others(before));
   });
 
 it('a static pod that was not Ready is Ready when its probes say so, not before', async () => {
