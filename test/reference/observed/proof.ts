@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline';
 import { CRI } from '@actorlet/observe/src/border/table.ts';
 import { createAudit } from '../../../bench/lib/audit.ts';
 import { churn } from './churning.ts';
-import { judgedOf, type ObservedLab, withObservedLab } from './lab.ts';
+import { judgedOf, ledgerLines, type ObservedLab, withObservedLab } from './lab.ts';
 
 const USER = 'system:serviceaccount:actorlet-observe:actorlet-observe';
 const RBAC = join(import.meta.dirname, '../../../packaging/observe/rbac.yaml');
@@ -112,6 +112,7 @@ await withObservedLab(
       ...[...changes.keys()].filter((what) => !what.startsWith('execve ')),
     ];
     for (const [what, times] of [...counts, ...requests, ...changes]) console.log(`${times} ${what}`);
+    for (const line of ledgerLines(ledger)) console.log(line);
     console.log(`${judgedOf(ledger)} judged; ${wrong.length === 0 ? 'nothing was changed' : `changed:\n${wrong.join('\n')}`}`);
     if (wrong.length > 0) process.exitCode = 1;
   },

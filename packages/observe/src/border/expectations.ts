@@ -97,7 +97,7 @@ export class Expectations {
     if (before !== undefined && this.#isLeft(before)) this.#end(before);
     const open = this.#open.get(key) ?? this.#begin(key, wanted);
     open.waiting += 1;
-    open.what = wanted.what;
+    [open.what, open.isJudged] = [wanted.what, wanted.isJudged];
     if (open.late !== null) open.late.expected = wanted.what;
     let over = false;
     const once = (act: () => void) => () => {

@@ -23,10 +23,11 @@ export const KIND_FACTS: Readonly<Record<ExpectedKind, KindFacts>> = {
   RemoveImage: { boundMs: 10 * MINUTE_MS, rule: 'resources and volumes 4.2' },
   UpdateContainerResources: { boundMs: MINUTE_MS, rule: 'pod lifecycle 6.6' },
   PodStatus: { boundMs: 12 * SECOND_MS, rule: 'pod lifecycle 7.5' },
-  PodDeletion: { boundMs: 20 * SECOND_MS, rule: 'pod lifecycle 7.6' },
+  PodDeletion: { boundMs: 15 * SECOND_MS, rule: 'pod lifecycle 7.6' },
   MirrorPod: { boundMs: 20 * SECOND_MS, rule: 'pod lifecycle 2.7' },
   NodeStatus: { boundMs: 6 * MINUTE_MS, rule: 'boot and node 9.3' },
-  Lease: { boundMs: 20 * SECOND_MS, rule: 'boot and node 9.8' },
+  // It is asked for 10 s after the last one.
+  Lease: { boundMs: 15 * SECOND_MS, rule: 'boot and node 9.8' },
   CSINode: { boundMs: MINUTE_MS, rule: 'resources and volumes 8.5' },
   Folder: { boundMs: 20 * SECOND_MS, rule: 'pod lifecycle 5.1' },
   Removal: { boundMs: 5 * MINUTE_MS, rule: 'pod lifecycle 9.5' },
