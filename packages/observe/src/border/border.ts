@@ -8,7 +8,7 @@ import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Cgroups } from '@actorlet/kubelet/ports/machine/cgroups.ts';
 import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
 import type { Clock, Ports } from '@actorlet/kubelet/ports/ports.ts';
-import { KubeBorder } from './api/kube.ts';
+import { isCreating, KubeBorder } from './api/kube.ts';
 import { pullWords } from './api/shows.ts';
 import { FileBorder } from './disk/files.ts';
 import { csiBorder, mounterBorder } from './disk/mounts.ts';
@@ -46,6 +46,7 @@ export function observedPorts(outside: Ports, { config, stateDir }: ObservedOpti
     pullFailure: (image) => pullFailure(kube, image),
     createFailure: (of) => createFailure(kube, of),
     backsOffUntilMs: (of) => backsOffUntilMs(kube, of),
+    isCreating: (uid) => [...(kube?.seen.all('pods') ?? [])].some((pod) => pod.metadata.uid === uid && isCreating(pod.status)),
   });
   const files = new FileBorder(outside.fs, { clock, expectations, rootDir, stateDir, podOf });
   const mounts = { clock, expectations, rootDir, podOf, isStarted: (uid: string) => cri.listings.hasAny(uid) };

@@ -197,10 +197,9 @@ export class Expectations {
     }
   }
 
-  /** The kubelet has written more of this pod than the tree has come to. */
-  ahead(uid: string): void {
-    const nowMs = this.#clock.monoMs();
-    for (const open of this.#open.values()) if (open.kind === 'PodStatus' && open.uid === uid) open.progressMonoMs = nowMs;
+  /** The tree has not heard of what the kubelet has written of this pod. It may be so for a while, and not for long. */
+  behind(uid: string): void {
+    for (const open of this.#open.values()) if (open.kind === 'PodStatus' && open.uid === uid) open.progressMonoMs = this.#clock.monoMs();
   }
 
   pods(names: ReadonlyMap<string, string>): void {

@@ -137,8 +137,8 @@ export class KubeBorder {
       const has = this.#seen.byName('pods', namespace, name);
       // Of a pod that is to end, the kubelet alone knows what it has not begun.
       if (has?.metadata.deletionTimestamp !== undefined && endedBy(body.status).has(STATUS_UNKNOWN_REASON)) return false;
-      // A kubelet pulls one image after the other, and says nothing of a pod that waits for one.
-      return !(isCreating(has?.status) && this.#expectations.awaits('PullImage'));
+      // A kubelet pulls one image after the other, and says nothing of a pod that waits for one: also of one that is to end.
+      return !isCreating(has?.status) || (has?.metadata.deletionTimestamp === undefined && !this.#expectations.awaits('PullImage'));
     };
     const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true, isJudged };
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
@@ -151,7 +151,8 @@ export class KubeBorder {
         return { ok: false, failure: notFound(`pods "${name}" not found`) };
       if (this.#shows(wanted, missingOf(body.status, pod.status, 'status'))) return { ok: true, code: 200, body: pod };
       // It tells of containers that this tree has not come to yet.
-      if (isAhead(pod.status, body.status)) this.#expectations.ahead(pod.metadata.uid ?? '');
+      if (isAhead(pod.status, body.status)) this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
+      else if (isBehind(pod.status, body.status)) this.#expectations.behind(pod.metadata.uid ?? '');
       // The kubelet said something else meanwhile: the tree decides anew.
       return pod.metadata.resourceVersion === before ? undefined : { ok: false, failure: conflict(name) };
     };
@@ -322,8 +323,20 @@ function isAhead(has: unknown, wanted: unknown): boolean {
   return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
 }
 
+/** Whether a container has ended that runs for the tree. */
+function isBehind(has: unknown, wanted: unknown): boolean {
+  const [ended, running] = [has, wanted].map((status, i) => {
+    const list: unknown = isRecord(status) ? status.containerStatuses : undefined;
+    const all = Array.isArray(list) ? list.filter(isRecord) : [];
+    return all.flatMap(({ containerID, state }) =>
+      isRecord(state) && isRecord(state[i === 0 ? 'terminated' : 'running']) ? [containerID] : [],
+    );
+  });
+  return running?.some((id) => ended?.includes(id)) === true;
+}
+
 /** Whether nothing of the pod has run yet. */
-function isCreating(status: unknown): boolean {
+export function isCreating(status: unknown): boolean {
   const list: unknown = isRecord(status) && status.phase === 'Pending' ? status.containerStatuses : undefined;
   const reasons = (Array.isArray(list) ? list.filter(isRecord) : []).map(({ state }) =>
     isRecord(state) && isRecord(state.waiting) ? state.waiting.reason : undefined,

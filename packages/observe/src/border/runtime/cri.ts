@@ -41,6 +41,8 @@ export interface CriBorderOptions {
   pullFailure(image: string): string | null;
   /** The same of a container that it cannot make. */
   createFailure(container: { uid: string; name: string }): string | null;
+  /** Nothing of this pod has run yet, as its status says. */
+  isCreating(uid: string): boolean;
   /** Until when the kubelet backs off before it starts this container again, wall ms; 0: nothing is said. */
   backsOffUntilMs(container: { uid: string; name: string }): number;
 }
@@ -170,7 +172,9 @@ export class CriBorder {
       return sandbox === undefined || (stops && sandbox.state === 'SANDBOX_NOTREADY') ? true : undefined;
     };
     const what = `${stops ? 'stopped' : 'removed'} sandbox ${short(podSandboxId)}`;
-    await this.#wait(call, opts, { ...this.#listings.podOf(podSandboxId), what }, shown);
+    const of = this.#listings.podOf(podSandboxId);
+    // A kubelet that pulls for a pod ends it when the pull is over.
+    await this.#wait(call, opts, { ...of, what, isJudged: () => !this.#o.isCreating(of.uid) }, shown);
     return {};
   }
 
