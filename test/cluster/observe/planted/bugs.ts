@@ -78,7 +78,7 @@ export const BUGS: readonly Bug[] = [
     file: 'src/machines/services/volumes/payload.ts',
     find: '    else if (!source.optional) {',
     replace: '    else if (source.optional === null) {',
-    named: /^missing RunPodSandbox default\/key made the sandbox/,
+    named: /^missing Folder default\/key made the folder of volume kubernetes.io~configmap/,
   },
   {
     id: 'a static pod without a namespace is of kube-system',

@@ -23,8 +23,9 @@ export interface FileBorderOptions {
 const HELD_BYTES_MAX = 64 * 1024;
 /** After it the tree is told that it is not known, and looks again. */
 const WAIT_MS = 120_000;
-/** A volume may have to be attached first. */
+/** A volume may have to be attached first, but for those that the kubelet fills by itself. */
 const VOLUME_BOUND_MS = 120_000;
+const FILLED = /^kubernetes\.io~(?:configmap|secret|projected|downward-api|empty-dir)$/;
 
 /**
  * `own`: of this program. `pod`: the folder of a pod. `volume`: of a volume. `inside`: below one of these, where the kubelet does as
@@ -114,7 +115,8 @@ export class FileBorder {
     if (await this.#onDisk(path)) return false;
     if (place.kind === 'volume') {
       const what = `made the folder of volume ${path.split('/').slice(-2).join('/')}`;
-      await this.#untilThere(path, { kind: 'Folder', uid: place.uid, pod: this.#o.podOf(place.uid), what, boundMs: VOLUME_BOUND_MS });
+      const bound = FILLED.test(path.split('/').at(-2) ?? '') ? {} : { boundMs: VOLUME_BOUND_MS };
+      await this.#untilThere(path, { kind: 'Folder', uid: place.uid, pod: this.#o.podOf(place.uid), what, ...bound });
       return false;
     }
     if (place.kind === 'pod' || place.kind === 'inside') {
