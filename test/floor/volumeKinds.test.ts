@@ -26,7 +26,6 @@ const REASONS: Readonly<Record<string, string>> = {
   'machines/pod/volumes/volumePaths.ts': 'the reference keeps the markers of all kinds in the directory of emptyDirs',
   'machines/services/volumes/payload.ts': 'decides for volumes of files: their sources have kinds too',
   'replay/secrets/doors.ts': 'a recording has stand-ins for what such a volume holds',
-  'replay/secrets/projected.ts': 'a recording has stand-ins for what such a volume holds',
 };
 /** Words of kinds that mean something else, too, so that only a comparison with a volume's field or kind is looked at. */
 const OTHER_MEANINGS: Readonly<Record<string, string>> = {

@@ -86,7 +86,7 @@ describe('a control plane of this process', () => {
   it('says with which words a program ended that starts no more, and goes on when it does', async () => {
     const plane = await start();
     // It has begun: else it would not outlast its first start.
-    await expect.poll(() => commandLines().some((line) => line.includes(`${assets.dir}/kube-scheduler.cjs`))).toBe(true);
+    await expect.poll(() => commandLines().some((line) => line.includes(`${assets.dir}/kube-scheduler.wait`))).toBe(true);
     assets.fails('kube-scheduler', 'E1129 07:14:56.1 77 run.go:72] "command failed" err="no space left on device"\nusage: ...');
     process.kill(plane.programs.program('kube-scheduler').pid ?? 0, 'SIGKILL');
     await expect

@@ -29,7 +29,7 @@ export function Section({ title, note = '', children }: { title: string; note?: 
 
 /** The pod that a line is about, with a way to it while it is there. */
 export function AboutPod({ of: { pod, uid } }: { of: { pod: string; uid: string } }) {
-  return uid === '' ? <>{pod === '' ? 'the node' : pod}</> : <a href={hrefOf('pods', uid)}>{pod}</a>;
+  return uid === '' ? pod === '' ? 'the node' : pod : <a href={hrefOf('pods', uid)}>{pod}</a>;
 }
 
 /** Drawn, since fonts lack such signs. */
