@@ -186,14 +186,16 @@ async function carryOut(client: KubeClient, plan: WriterPlan, signal: AbortSigna
   }
   if (plan.kind === 'createMirror' && result.failure.reason === 'AlreadyExists') return adoptMirror(client, plan, signal);
   if (!('target' in plan)) return { ok: false, failure: result.failure, gone: false };
-  if (result.failure.code === 404) return { ok: false, failure: result.failure, gone: true };
-  return result.failure.code === 409
-    ? afterConflict(client, { plan, failure: result.failure, signal })
+  return result.failure.code === 404 || result.failure.code === 409
+    ? asItIs(client, { plan, failure: result.failure, signal })
     : { ok: false, failure: result.failure, gone: false };
 }
 
-/** The name may belong to another UID by now, or somebody else wrote at the same time: the object itself tells. */
-async function afterConflict(
+/**
+ * The name may belong to another UID by now, or somebody else wrote at the same time: the object itself tells. That it is gone, too:
+ * an API server that has just started says so of each pod that a node deletes, until its admission has seen the pods.
+ */
+async function asItIs(
   client: KubeClient,
   o: { plan: Extract<WriterPlan, { target: Pod }>; failure: KubeFailure; signal: AbortSignal },
 ): Promise<WriteOutcome> {

@@ -106,13 +106,17 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md, with three contr
       await at(lost.index).run(scriptOf(title));
       await wait('a new leader', async () => ![-1, lost.index].includes((await leader(first())).index));
       await seen.up();
-      await first().run(`kubectl create configmap meanwhile && kubectl scale deployment web --replicas=${PODS + 1}`);
+      // Its node asks its own API server, which has no etcd: what is scheduled to it waits.
+      await first().run(
+        `kubectl cordon ${NODES[lost.index]} && kubectl create configmap meanwhile && kubectl scale deployment web --replicas=${PODS + 1}`,
+      );
       await seen.podsReady('-l app=web', PODS + 1);
       await at(lost.index).run(scriptOf(title, 1));
       await systemReady(3);
       const back = at(lost.index);
       await wait('the member to be of the cluster again', async () => (await leader(back)).members.length === 3);
       expect(await back.run('kubectl get configmap meanwhile -o name')).toBe('configmap/meanwhile');
+      await first().run(`kubectl uncordon ${NODES[lost.index]}`);
       expect(await others()).toEqual(expect.arrayContaining(untouched));
     },
     TEST_MS,
