@@ -101,7 +101,8 @@ describe('writers that are lost over their work', () => {
   it('nor for the end of a pod that is deleted', async () => {
     await using h = await virtualNode({ cluster: true });
     await h.until('the node is in the API', () => h.kube.handle({ verb: 'GET', path: '/api/v1/nodes/n1' }).ok);
-    h.kube.handle({ verb: 'POST', path: PODS, body: { ...manifest('api'), spec: { ...manifest('api').spec, nodeName: 'n1' } } });
+    const body = manifest('api') as Pod;
+    h.kube.handle({ verb: 'POST', path: PODS, body: { ...body, spec: { ...body.spec, nodeName: 'n1' } } });
     await h.until('it runs', () => inApi(h, 'api')?.status.phase === 'Running', 60_000);
     denied(h, 2);
     h.kube.handle({ verb: 'DELETE', path: `${PODS}/api`, body: { gracePeriodSeconds: 1 } });
