@@ -35,8 +35,11 @@ function create(h: VirtualNode, name: string, o: NonNullable<Parameters<typeof p
 const merge = (h: VirtualNode, at: string, body: object) => asUser(h, { verb: 'PATCH', path: at, patchType: 'merge', body });
 const remove = (h: VirtualNode, at: string, query = {}) => asUser(h, { verb: 'DELETE', path: at, query });
 
-/** A minute in which users and controllers work, a node is deleted, and the API server is away. */
+/** A minute in which users and controllers work, a node is deleted, and the API server is away, or its answer to a lease. */
 async function busy(h: VirtualNode): Promise<void> {
+  let left = 2;
+  h.kube.trouble.verdict = ({ verb, path: at }) =>
+    verb === 'PUT' && at.includes('/leases/') && left-- > 0 ? { delayMs: 0, lost: 'with-effect' } : { delayMs: 0 };
   asUser(h, { verb: 'POST', path: `${NAMESPACE}/secrets`, body: { metadata: { name: 'keys' }, data: { a: btoa('one') } } });
   const from = { env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'keys', key: 'a' } } }] };
   create(h, 'secret', { container: from, life: 'run=25s,exit=1' });

@@ -2,7 +2,6 @@
  * What a recording tells of its API server: which objects were there, what others than the node did to them and when, what the server
  * made of what the node created, and when it was away or refused.
  */
-import { sameData } from '@actorlet/kubelet/machines/data/sameData.ts';
 import { isKubeObject, type KubeObject, type KubeRequest, slim } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Script } from '@actorlet/replay/src/lenient/script.ts';
@@ -14,7 +13,7 @@ import { KubeStore } from '@actorlet/world/src/kube/kubeStore.ts';
 import type { Resource } from '@actorlet/world/src/kube/resource.ts';
 import { type Conversation, type Cut, conversationOf, type Exchange, type Heard } from './exchanges.ts';
 import { Failures } from './failures.ts';
-import { listKey } from './merge.ts';
+import { sameBut } from './same.ts';
 import { wordsThen } from './words.ts';
 
 /** What somebody else than the node did. `before` null: made it; `after` null: removed it. */
@@ -84,6 +83,8 @@ class Reader {
   readonly #created = new Map<string, Created[]>();
   /** Versions that the node's own writes made, and UIDs that its deletions removed. */
   readonly #own = new Set<string>();
+  /** The node's own writes whose answers were lost, by key: what comes of them is seen later, or never. */
+  readonly #unanswered = new Map<string, { readonly at: Route; readonly request: KubeRequest; readonly atMs: number }[]>();
   /** When the node made it, by UID. */
   readonly #madeMs = new Map<string, number>();
   /** UIDs of what is no more. */
@@ -131,8 +132,14 @@ class Reader {
     };
   }
 
-  #noteOwn({ resource, name }: Route, { request, isWatch, answer }: Exchange): void {
-    if (isWatch || request.verb === 'GET' || !answer.ok || !isKubeObject(answer.body)) return;
+  #noteOwn(at: Route, { request, isWatch, answer, atMs }: Exchange): void {
+    if (isWatch || request.verb === 'GET') return;
+    const { resource, namespace, name } = at;
+    if (!answer.ok && answer.failure.outcome === 'unknown') {
+      const key = `${resource.name} ${namespace}/${name ?? nameIn(request.body)}`;
+      this.#unanswered.set(key, [...(this.#unanswered.get(key) ?? []), { at, request, atMs }]);
+    }
+    if (!answer.ok || !isKubeObject(answer.body)) return;
     const object = answer.body;
     this.#own.add(versionKey(resource, object));
     if (isOver(request, object) && name !== null) this.#own.add(String(object.metadata.uid));
@@ -211,9 +218,34 @@ class Reader {
     if (is !== undefined && is.metadata.uid !== uid) this.#goes(resource, is);
     const before = is?.metadata.uid === uid ? is : null;
     if (before === null && wasThere && !this.#isNew(resource, object)) this.#first.push([resource, object]);
-    else if (before === null || !sameBut(before, object)) this.#changed(resource, before, object);
+    else if ((before === null || !sameBut(before, object)) && !this.#isOwn(key, before, object)) this.#changed(resource, before, object);
     this.#keys.add(key);
     this.#store.load([[resource, object]]);
+  }
+
+  /** Whether a write of the node made it so, though no answer said it. */
+  #isOwn(key: string, before: KubeObject | null, after: KubeObject): boolean {
+    const asked = this.#unanswered.get(key) ?? [];
+    const found = asked.find(({ request, atMs }) => {
+      if (atMs > this.#nowMs || request.verb === 'DELETE') return false;
+      if (before === null) return request.verb === 'POST';
+      const own = request.verb === 'POST' ? null : this.#tried(request);
+      return own !== null && sameBut(own, after);
+    });
+    if (found === undefined) return false;
+    this.#unanswered.set(
+      key,
+      asked.filter((one) => one !== found),
+    );
+    if (before === null) this.#made(found.at, found.request, after);
+    return true;
+  }
+
+  /** What a write makes of an object as it is. Null: it would be refused. */
+  #tried(request: KubeRequest): KubeObject | null {
+    const clock = { wallMs: () => 0 } as never;
+    const own = carryOut(this.#store, clock, { ...request, query: { ...request.query, dryRun: 'All' } });
+    return own.ok && isKubeObject(own.body) ? own.body : null;
   }
 
   /** It is known that it was not there. */
@@ -272,9 +304,8 @@ class Reader {
       return;
     }
     if (versionOf(object) <= versionOf(before)) return;
-    const clock = { wallMs: () => 0 } as never;
-    const own = carryOut(this.#store, clock, { ...request, query: { ...request.query, dryRun: 'All' } });
-    if (own.ok && isKubeObject(own.body) && !sameBut(own.body, object)) this.#changed(resource, own.body, object);
+    const own = this.#tried(request);
+    if (own !== null && !sameBut(own, object)) this.#changed(resource, own, object);
     this.#store.load([[resource, object]]);
   }
 
@@ -299,6 +330,10 @@ class Reader {
 /** The name of the only object that is asked for; null: there may be more. */
 export function onlyOne(query: KubeRequest['query']): string | null {
   return /(?:^|,)metadata\.name=([^,]+)/.exec(query?.fieldSelector ?? '')?.[1] ?? null;
+}
+
+function nameIn(body: unknown): string {
+  return isRecord(body) && isRecord(body.metadata) ? String(body.metadata.name ?? '') : '';
 }
 
 /** Fields that the node wrote, and that no answer had. */
@@ -354,26 +389,4 @@ function isOver({ verb, body, path }: KubeRequest, { metadata }: KubeObject): bo
 /** The server takes its grace away on the way to removing it. */
 function isEnding({ metadata }: KubeObject): boolean {
   return metadata.deletionTimestamp !== undefined && metadata.deletionGracePeriodSeconds === 0;
-}
-
-/** But for the version, fields that say nothing, and the order of a list whose members have keys. */
-function sameBut(a: KubeObject, b: KubeObject): boolean {
-  return sameData(plainOf(a), plainOf(b));
-}
-
-function plainOf({ metadata, ...object }: KubeObject): unknown {
-  const { resourceVersion: _, managedFields: __, ...own } = metadata;
-  return inOrder({ ...object, metadata: own });
-}
-
-function inOrder(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    const all = value.map(inOrder);
-    const key = listKey(all);
-    return key === undefined ? all : Object.fromEntries(all.map((one) => [String((one as Readonly<Record<string, unknown>>)[key]), one]));
-  }
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, one]) => (one === null || one === undefined ? [] : [[key, inOrder(one)]])),
-  );
 }
