@@ -90,7 +90,7 @@ function decidesReadiness(container: Pod['spec']['containers'][number]): boolean
   return container[PROBE_FIELDS.startup] !== undefined || container[PROBE_FIELDS.readiness] !== undefined;
 }
 
-/** Conditions that are as they were shown keep the time since when, while the same containers run. */
+/** Conditions that are as they were shown keep the time since when, while the same containers run: a change that was never written is none. */
 export function withTimesOf(shown: PodStatus, next: PodStatus): PodStatus {
   const ids = ({ containerStatuses = [] }: PodStatus) => containerStatuses.map((c: ContainerStatus) => c.containerID ?? '').sort();
   if (!sameData(ids(shown), ids(next))) return next;

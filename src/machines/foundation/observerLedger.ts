@@ -72,5 +72,5 @@ export interface ObserverLedger {
   dropped: number;
 }
 
-/** An act that nobody expected, as whoever looks at the runtime tells it. */
+/** An act that nobody expected, as it was seen at the runtime. */
 export type UnexpectedAct = Pick<Disagreement, 'kind' | 'pod' | 'uid' | 'expected' | 'came'>;

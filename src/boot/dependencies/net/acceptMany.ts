@@ -49,9 +49,10 @@ function systemCalls(): Calls | null {
   }
 }
 
-/** Before the first server needs them: what a thread loads late may be cut by its end (see `loaded` of the watchdog). */
-export function loadCalls(): void {
+/** Null: this system has none. Asked for ahead by a thread, which may not be ended while koffi loads (`loaded` of the watchdog). */
+export function acceptCalls(): Calls | null {
   if (calls === undefined) calls = systemCalls();
+  return calls;
 }
 
 function handleOf(server: Server): Handle | null {
@@ -63,9 +64,9 @@ function handleOf(server: Server): Handle | null {
  * of the others each brings those behind it along.
  */
 export function acceptMany(server: Server): void {
-  loadCalls();
-  if (calls == null) return;
-  const { accept, setOption } = calls;
+  const known = acceptCalls();
+  if (known === null) return;
+  const { accept, setOption } = known;
   // Refused: silent ones come as all others do.
   setOption(handleOf(server)?.fd ?? -1, TCP, DEFER_ACCEPT, [SILENT_SECONDS], 4);
   let inside = false;

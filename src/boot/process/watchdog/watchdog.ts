@@ -130,18 +130,18 @@ export function startWatchdog(o: WatchdogOptions): Watchdog {
     };
   };
 
-  const load = (): void => {
+  const untilLoaded = (): void => {
     if (worker !== null) Atomics.wait(loaded, 0, 0, LOAD_MS);
   };
-  process.once('exit', load);
+  process.once('exit', untilLoaded);
   start();
   return {
     shared: o.shared,
     serveHealth,
     [Symbol.dispose]() {
       clearTimeout(again);
-      process.off('exit', load);
-      load();
+      process.off('exit', untilLoaded);
+      untilLoaded();
       const last = worker;
       worker = null;
       void last?.terminate();

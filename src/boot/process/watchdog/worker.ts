@@ -8,7 +8,7 @@ import { healthRoutes } from '../../../actors/edge/healthChecks.ts';
 import { readHeartbeat, type Stall, StallDetector } from '../../../actors/supervision/watchdog.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/listening.ts';
-import { loadCalls } from '../../dependencies/net/acceptMany.ts';
+import { acceptCalls } from '../../dependencies/net/acceptMany.ts';
 import { serveHttp } from '../../dependencies/net/netServe.ts';
 import type { Order, Told, WatchdogData } from './watchdog.ts';
 
@@ -46,7 +46,7 @@ function processExit(): ((code: number) => void) | Error {
   }
 }
 const exit = processExit();
-loadCalls();
+acceptCalls();
 Atomics.store(loaded, 0, 1);
 Atomics.notify(loaded, 0);
 

@@ -35,9 +35,9 @@ export function tokenRequestBody(r: TokenRequest): WireTokenRequest {
   };
 }
 
-/** An API server that knows the account and not the request says so in other words than one that lacks the account. */
+/** An API server that lacks the request names no object. One that lacks the account names that, and one that has just started the pod. */
 export function tokenFailure(path: string, failure: KubeFailure): string {
-  if (failure.code === 404 && !/serviceaccounts? "/.test(failure.message))
+  if (failure.code === 404 && !/^[^"]{1,200} "[^"]{1,253}" not found/.test(failure.message))
     return 'the API server does not have TokenRequest endpoints enabled';
   return failure.code === 0 ? failureText({ verb: 'POST', path }, failure) : failure.message;
 }

@@ -107,6 +107,7 @@ goldenTable('tokens of service accounts are as recorded', 'services/tokens', {
   '8.15 answer: of nothing': () => [null, 'x', {}].map((body) => toHeldToken(body, 0)),
   '8.15 failure: a server without the request': () => tokenFailure(PATH, failure(404, 'the server could not find the requested resource')),
   '8.15 failure: an account that is not there': () => tokenFailure(PATH, failure(404, 'serviceaccounts "robot" not found')),
+  '8.15 failure: a pod that a server which has just started does not know': () => tokenFailure(PATH, failure(404, 'pods "web" not found')),
   '8.15 failure: refused': () => tokenFailure(PATH, failure(403, 'forbidden')),
   '8.15 failure: away': () => tokenFailure(PATH, failure(0, 'connect ECONNREFUSED')),
   '8.15 cache: served until it is due': story([], ask(), wait(47 * MINUTE), ask()),
