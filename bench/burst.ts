@@ -7,10 +7,11 @@
  * second one.
  * Options: --pods=100 --turns=3 --bursts=2 --rest-seconds=0 --agents=ours,reference --out=FILE. `ours:FILE` is our daemon with FILE as its ACTORLET_NODE.
  */
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../test/e2e/daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
 import { createReferenceKubelet, type ReferenceKubelet, whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
 import { type Containerd, startContainerd } from '../test/e2e/lab/containerd.ts';
+import { freePort } from '../test/freePort.ts';
 import { createAudit } from './lib/audit.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
 import { ClusterView } from './lib/cluster.ts';

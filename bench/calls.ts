@@ -6,11 +6,12 @@
  * what it counts: times are not taken here.
  * Options: --kinds=plain,volumes,probed,init --pods=20 --rest-seconds=30 --agents=ours,reference --out=FILE
  */
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../test/e2e/daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
 import { createReferenceKubelet, type ReferenceKubelet, whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
 import { startContainerd } from '../test/e2e/lab/containerd.ts';
 import { BUSYBOX_IMAGES } from '../test/e2e/lab/images.ts';
+import { freePort } from '../test/freePort.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
 import { ClusterView, NAMESPACE } from './lib/cluster.ts';
 import { GRACE_SECONDS, LONG_MS, RUN } from './lib/member.ts';

@@ -24,10 +24,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../test/e2e/daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../test/e2e/lab/cluster/controlPlane.ts';
 import { createReferenceKubelet, type ReferenceKubelet, whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
 import { startContainerd } from '../test/e2e/lab/containerd.ts';
+import { freePort } from '../test/freePort.ts';
 import { createAudit } from './lib/audit.ts';
 import { bareBurst, bareRemoval, bareStop } from './lib/bare.ts';
 import { countBurst, OWN_GROUP } from './lib/burst.ts';

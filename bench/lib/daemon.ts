@@ -1,9 +1,9 @@
 /** The real daemon, started as a user would start it, on a folder of its own and with free ports. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../../test/freePort.ts';
 import { projectRoot, until } from './report.ts';
 
 export interface Daemon {
@@ -18,17 +18,6 @@ export interface Daemon {
   remove(name: string): void;
   /** TERM, then KILL after 20 s; then removes the folder. */
   stop(): Promise<void>;
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
-    });
-  });
 }
 
 /** Starts `bin/actorlet` standalone and waits for /healthz. `config` is merged over the KubeletConfiguration. */

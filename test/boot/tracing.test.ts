@@ -1,7 +1,6 @@
 /** Tracing of a whole daemon on the hollow runtime, with a real receiver; the wire format; the runtime's traceparent. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import type { Span } from '@actorlet/inspect/src/tracing/model.ts';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
@@ -9,6 +8,7 @@ import { createClock } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { loadCriProto } from '../../src/boot/dependencies/cri/load.ts';
 import { createOtlpSender, exportRequest, loadTraceService } from '../../src/boot/tracing/otlp.ts';
+import { freePort } from '../freePort.ts';
 import { DAEMON } from '../programs.ts';
 import { collectingLogger } from '../supervision/fakePorts.ts';
 import { HEADER, tempDir, until } from './helpers.ts';
@@ -35,17 +35,6 @@ interface Daemon extends AsyncDisposable {
   /** SIGTERM; the exit code and how long it took. */
   stop(): Promise<{ code: number | null; tookMs: number }>;
 }
-/** A port that nobody listens on. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
-    });
-  });
-}
-
 async function daemonWith(tracing: string): Promise<Daemon> {
   const dir = tempDir();
   const readOnlyPort = await freePort();

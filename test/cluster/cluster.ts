@@ -8,10 +8,11 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Container, PodSpec } from '../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../e2e/daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../e2e/daemon.ts';
 import { type ControlPlane, type ControlPlaneOptions, program, startControlPlane } from '../e2e/lab/cluster/controlPlane.ts';
 import { type Containerd, startContainerd } from '../e2e/lab/containerd.ts';
 import { until } from '../e2e/lab/ports.ts';
+import { freePort } from '../freePort.ts';
 
 export const LONG = { timeoutMs: 120_000, everyMs: 100 };
 export const DEFAULT_NAMESPACE = '/api/v1/namespaces/default';

@@ -3,15 +3,14 @@
  * its own root, manifests, logs and ports. Ends only the process it started.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type AdminClient, adminClient } from '@actorlet/admin/src/client.ts';
 import type { RecordedEvent } from '../../src/machines/foundation/messages.ts';
 import type { Pod, PodStatus } from '../../src/machines/kube/types.ts';
+import { freePort } from '../freePort.ts';
 import { removeMounts } from './lab/cleanup.ts';
 import type { Containerd } from './lab/containerd.ts';
 import { until } from './lab/ports.ts';
@@ -29,28 +28,6 @@ export const BY_PROGRAM = { everyMs: 1_000 };
 /** Builds `dist/` unless it is up to date. */
 export async function buildDaemon(): Promise<void> {
   await run(process.execPath, [join(project, 'scripts/build.mjs')]);
-}
-
-/** Below what Linux gives to connections and to port 0, so that nothing takes the port before its user listens. */
-const PORTS = { first: 10_000, count: 20_000 } as const;
-
-/** The one bad port of the Fetch standard among them. */
-const REFUSED_BY_FETCH = 10_080;
-
-/** A port that nobody listens on. Files that run side by side draw from many, so that two do not draw the same. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = PORTS.first + randomInt(PORTS.count);
-    if (port === REFUSED_BY_FETCH) continue;
-    const free = await new Promise<boolean>((resolve, reject) => {
-      const server = createServer().once('error', (error: NodeJS.ErrnoException) => {
-        if (error.code === 'EADDRINUSE') resolve(false);
-        else reject(error);
-      });
-      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-    });
-    if (free) return port;
-  }
 }
 
 export type PodView = Pod & { status: PodStatus };

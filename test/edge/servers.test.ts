@@ -10,6 +10,7 @@ import { createMetrics } from '../../src/boot/dependencies/metrics/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net/net.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../src/machines/pods/status/messages.ts';
+import { freePort } from '../freePort.ts';
 import { LEAVING, REFUSED } from '../lifeStates.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { actor, run, sampleTree, stateAt, until, views } from './harness.ts';
@@ -22,12 +23,6 @@ afterEach(async () => {
 });
 const build = { major: '1', minor: '36', gitVersion: 'v1.36.0+actorlet.1', gitCommit: '', buildDate: '', platform: 'linux/amd64' };
 
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const s = await net.serveHttp({ host: '127.0.0.1', port: 0 }, async () => ({ status: 200, body: '' }));
-  await s.close();
-  return Number(s.address.split(':')[1]);
-}
 async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } = {}) {
   const ports = fakePorts({ net, metrics: createMetrics() });
   const registry = views();

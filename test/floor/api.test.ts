@@ -6,7 +6,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
@@ -15,6 +14,7 @@ import { WebSocket } from 'ws';
 import { ENTRY } from '../../packages/runtimes/test/processRuntime.ts';
 import { openStreams, resultOf } from '../../packages/runtimes/test/remoteClient.ts';
 import { issueCertificate } from '../../src/boot/process/selfSigned.ts';
+import { freePort } from '../freePort.ts';
 import { DAEMON } from '../programs.ts';
 
 const WAIT_MS = 60_000;
@@ -24,15 +24,6 @@ let port = 0;
 let daemon: ChildProcess | undefined;
 let client: { cert: string; key: string };
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
-    });
-  });
-}
 const log = (): string => readFileSync(join(dir, 'daemon.log'), { encoding: 'utf8', flag: 'a+' });
 async function until<T>(what: string, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
   const deadline = performance.now() + WAIT_MS;

@@ -4,11 +4,11 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { closeSync, copyFileSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { freePort } from '../freePort.ts';
 import { quickstartPods } from './quickstartPods.ts';
 
 const project = join(import.meta.dirname, '..', '..');
@@ -25,15 +25,6 @@ interface PodView {
   status?: { containerStatuses?: { containerID?: string; restartCount: number }[] };
 }
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
-    });
-  });
-}
 async function until<T>(what: string, probe: () => T | undefined | Promise<T | undefined>, timeoutMs: number): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

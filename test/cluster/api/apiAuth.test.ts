@@ -3,11 +3,12 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../../e2e/daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../../e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { type Containerd, startContainerd } from '../../e2e/lab/containerd.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { IMAGE } from '../../e2e/manifests.ts';
+import { freePort } from '../../freePort.ts';
 
 let plane: ControlPlane;
 let lab: Containerd;

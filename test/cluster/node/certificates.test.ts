@@ -5,10 +5,11 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../../e2e/daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../../e2e/daemon.ts';
 import { type ControlPlane, minorVersion, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { type Containerd, startContainerd } from '../../e2e/lab/containerd.ts';
 import { until } from '../../e2e/lab/ports.ts';
+import { freePort } from '../../freePort.ts';
 
 const TOKEN = { id: 'abcdef', secret: '0123456789abcdef' };
 const LONG = { timeoutMs: 90_000, everyMs: 200 };

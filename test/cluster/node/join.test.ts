@@ -5,12 +5,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildDaemon, freePort, NODE_NAME } from '../../e2e/daemon.ts';
+import { buildDaemon, NODE_NAME } from '../../e2e/daemon.ts';
 import { removeMounts } from '../../e2e/lab/cleanup.ts';
 import { type ControlPlane, program, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { type Containerd, startContainerd } from '../../e2e/lab/containerd.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { IMAGE } from '../../e2e/manifests.ts';
+import { freePort } from '../../freePort.ts';
 import { LONG, STAY } from '../cluster.ts';
 
 const project = join(import.meta.dirname, '../../..');

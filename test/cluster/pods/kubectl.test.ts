@@ -8,11 +8,12 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container } from '../../../src/machines/kube/podTable.ts';
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../../e2e/daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../../e2e/daemon.ts';
 import { type ControlPlane, minorVersion, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { type Containerd, startContainerd } from '../../e2e/lab/containerd.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { IMAGE, manifest, sh, steady } from '../../e2e/manifests.ts';
+import { freePort } from '../../freePort.ts';
 import { startKubectl } from '../cluster.ts';
 import { openChannels } from '../webSocket.ts';
 

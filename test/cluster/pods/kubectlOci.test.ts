@@ -5,11 +5,12 @@ import { loadImages } from '@actorlet/admin/src/images.ts';
 import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ENTRY } from '../../../packages/runtimes/test/processRuntime.ts';
-import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../../e2e/daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../../e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { buildImages } from '../../e2e/lab/images.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { IMAGE, manifest, sh } from '../../e2e/manifests.ts';
+import { freePort } from '../../freePort.ts';
 import { startKubectl } from '../cluster.ts';
 
 let plane: ControlPlane;

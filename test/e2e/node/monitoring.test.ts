@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { startNode, type TestNode } from '@actorlet/harness/src/index.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { freePort } from '../lab/cluster/controlPlane.ts';
+import { freePort } from '../../freePort.ts';
 import { until } from '../lab/ports.ts';
 
 const folder = join(import.meta.dirname, '../../../packaging/monitoring');

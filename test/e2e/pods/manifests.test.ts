@@ -3,7 +3,8 @@ import { closeSync, openSync, readdirSync, readFileSync, renameSync, writeFileSy
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon, freePort } from '../daemon.ts';
+import { freePort } from '../../freePort.ts';
+import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
 import { type Containerd, startContainerd } from '../lab/containerd.ts';
 import { call } from '../lab/pods.ts';
 import { until } from '../lab/ports.ts';

@@ -4,9 +4,9 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { freePort } from '../../e2e/daemon.ts';
 import { startContainerd } from '../../e2e/lab/containerd.ts';
 import { until } from '../../e2e/lab/ports.ts';
+import { freePort } from '../../freePort.ts';
 import type { Variant } from '../variants/variantParts.ts';
 import { written } from './configurationAnswers.ts';
 

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { get as plainGet } from 'node:http';
 import { get as secureGet } from 'node:https';
-import { createConnection, createServer, type Socket } from 'node:net';
+import { createConnection, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Duplex } from 'node:stream';
@@ -13,6 +13,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import { issueCertificate } from '../../../src/boot/process/selfSigned.ts';
 import { until } from '../../edge/harness.ts';
+import { freePort } from '../../freePort.ts';
 
 const MIB = 1024 * 1024;
 /** More than the places there are for those who are not known. */
@@ -23,15 +24,6 @@ let ports: { healthz: number; https: number; readOnly: number };
 let client: { cert: string; key: string };
 const held = new Set<Socket>();
 let atRest: number;
-
-function freePort(): Promise<number> {
-  return new Promise((found) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => found(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
-}
 
 /** The start of a node does not wait for its health port. */
 function listens(port: number): Promise<boolean> {

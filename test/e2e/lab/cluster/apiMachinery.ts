@@ -8,8 +8,9 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LocalProgram } from '../../../../packages/fleet/src/boot/plane/process.ts';
 import { ProgramTree } from '../../../../packages/fleet/src/boot/plane/programTree.ts';
+import { freePort } from '../../../freePort.ts';
 import { Authority } from '../pki.ts';
-import { ControlPlane, freePort } from './controlPlane.ts';
+import { ControlPlane } from './controlPlane.ts';
 
 /** Where scripts/setup/api-machinery-setup.sh keeps what it built. */
 function cache(): string {

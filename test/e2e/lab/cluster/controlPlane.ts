@@ -10,7 +10,6 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { startLocalPlane } from '../../../../packages/fleet/src/boot/plane/local.ts';
-import { anyPort } from '../../../../packages/fleet/src/boot/plane/ports.ts';
 import type { ProgramTree } from '../../../../packages/fleet/src/boot/plane/programTree.ts';
 import { PROGRAMS, type ProgramName } from '../../../../packages/fleet/src/plane/messages.ts';
 import type { Authority, Identity, KeyPair } from '../pki.ts';
@@ -52,8 +51,6 @@ export function minorVersion(name: Exclude<Component, 'etcd'> | 'kubelet'): numb
   if (minor === undefined) throw new Error(`${name} --version said no version: ${said}`);
   return Number(minor);
 }
-
-export const freePort = anyPort;
 
 export class ControlPlane {
   readonly dir: string;

@@ -7,7 +7,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Daemon, freePort, NODE_NAME } from '../../daemon.ts';
+import { freePort } from '../../../freePort.ts';
+import { type Daemon, NODE_NAME } from '../../daemon.ts';
 import { until } from '../ports.ts';
 import { type ControlPlane, minorVersion, program } from './controlPlane.ts';
 
