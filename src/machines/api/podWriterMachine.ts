@@ -133,6 +133,11 @@ function isConflict(failure: KubeFailure | null): boolean {
   return failure?.code === 409 && failure.reason === 'Conflict';
 }
 
+/** The server will not have it. That an object is not there, which it shows all the same, it will say for a moment only. */
+function isRefused({ failure, plan }: PodWriterContext): boolean {
+  return failure !== null && isRefusal(failure) && !(failure.code === 404 && 'target' in plan);
+}
+
 /** Thousands of pods are in memory once, as the watch showed them. */
 function outlineOf({ spec, ...rest }: Pod): Pod {
   return { ...rest, spec: { containers: spec.containers.map(({ name, image }) => ({ name, ...(image === undefined ? {} : { image }) })) } };
@@ -208,7 +213,7 @@ export const podWriterMachine = setup({
     turnsBrief: ({ context }) => waitOf(context) === 'long' && waitOf(decided(context, facts())) === 'brief',
     failed: ({ context }) => context.failures > 0,
     urgent: ({ event }) => event.urgent === true,
-    refused: ({ context }) => context.failure !== null && isRefusal(context.failure),
+    refused: ({ context }) => isRefused(context),
   },
   delays: {
     wait: WAIT_MS,
@@ -216,10 +221,7 @@ export const podWriterMachine = setup({
     retry: ({ context }) => {
       const { failure, failures } = context;
       if (isConflict(failure) && failures === 1) return 0;
-      const base =
-        failure !== null && isRefusal(failure)
-          ? REFUSED_RETRY_MS
-          : retryDelayMs({ minMs: WRITE_RETRY_MS, maxMs: WRITE_RETRY_MAX_MS }, failures - 1);
+      const base = isRefused(context) ? REFUSED_RETRY_MS : retryDelayMs({ minMs: WRITE_RETRY_MS, maxMs: WRITE_RETRY_MAX_MS }, failures - 1);
       return Math.max(base * (1 + 0.5 * facts().random), failure?.retryAfterMs ?? 0);
     },
   },

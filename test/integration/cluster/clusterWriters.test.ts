@@ -78,23 +78,16 @@ describe('writers that are lost over their work', () => {
     await h.until('it is gone', () => inApi(h, 'job') === undefined, FOUND_AGAIN_MS);
   });
 
-  // Its admission has not seen the pods yet, and says "not found" of each that a node deletes.
-  const denied = (h: VirtualNode, times: number): void => {
-    let left = times;
-    h.kube.trouble.verdict = (r) => ({
-      delayMs: 0,
-      ...(r.verb === 'DELETE' && left-- > 0 ? { refuse: { status: 404, reason: 'NotFound' } } : {}),
-    });
-  };
-
   it('take no word of an API server that has just started for the end of a mirror', async () => {
     await using h = await virtualNode({ cluster: true });
     h.write('web', manifest('web'));
     await h.until('its mirror runs', () => inApi(h, 'web-n1')?.status.phase === 'Running');
     const before = inApi(h, 'web-n1')?.metadata.uid;
-    denied(h, 2);
+    h.kube.trouble.down = true;
     h.write('web', manifest('web', { container: { image: 'busybox:2' } }));
-    await h.until('its new mirror runs', () => inApi(h, 'web-n1')?.spec.containers[0]?.image === 'busybox:2', 120_000);
+    await h.advance(60_000);
+    h.kube.trouble.down = false;
+    await h.until('its new mirror runs', () => inApi(h, 'web-n1')?.spec.containers[0]?.image === 'busybox:2', 15_000);
     expect(inApi(h, 'web-n1')?.metadata.uid).not.toBe(before);
   });
 
@@ -104,8 +97,10 @@ describe('writers that are lost over their work', () => {
     const body = manifest('api') as Pod;
     h.kube.handle({ verb: 'POST', path: PODS, body: { ...body, spec: { ...body.spec, nodeName: 'n1' } } });
     await h.until('it runs', () => inApi(h, 'api')?.status.phase === 'Running', 60_000);
-    denied(h, 2);
+    let left = 1;
+    h.kube.trouble.verdict = ({ verb }) =>
+      verb === 'DELETE' && left-- > 0 ? { delayMs: 0, refuse: { status: 404, reason: 'NotFound' } } : { delayMs: 0 };
     h.kube.handle({ verb: 'DELETE', path: `${PODS}/api`, body: { gracePeriodSeconds: 1 } });
-    await h.until('it is gone', () => inApi(h, 'api') === undefined, 120_000);
+    await h.until('it is gone', () => inApi(h, 'api') === undefined, 15_000);
   });
 });

@@ -21,8 +21,18 @@ export interface KubeServer {
 /** Versions by which a list is behind; nothing that happened meanwhile is replayed where the history was compacted. */
 const BEHIND = 500;
 
+/** For so long a server that has just started says "not found" of each pod that a node deletes: its admission has not seen the pods. */
+const ADMISSION_BLIND_MS = 1_000;
+
 export function kubeClient(server: KubeServer, daemon: KubeDaemon): KubeApi {
-  const { kube, watches, note } = server;
+  const { kube, watches, clock, note } = server;
+  /** When it answered first since it was away; null: it is away. */
+  let startedMs: number | null = Number.NEGATIVE_INFINITY;
+  const isBlind = (): boolean => {
+    if (kube.trouble.down) startedMs = null;
+    else startedMs ??= clock.monoMs();
+    return startedMs !== null && clock.monoMs() - startedMs < ADMISSION_BLIND_MS;
+  };
   const { power, credentials, node = '' } = daemon;
   const connections = new Map<string, Set<() => void>>();
   const exchange = <T extends { ok: boolean }>(request: KubeRequest, opts: KubeCallOptions, effect: () => T) =>
@@ -31,7 +41,7 @@ export function kubeClient(server: KubeServer, daemon: KubeDaemon): KubeApi {
       const of = opts.class ?? 'kube';
       const mine = connections.get(of) ?? new Set();
       connections.set(of, mine);
-      new Exchange<T>(server, { daemon, request, opts, connections: mine, effect, resolve }).begin();
+      new Exchange<T>(server, { daemon, request, opts, connections: mine, isBlind, effect, resolve }).begin();
     });
   return {
     server: 'https://kube.sim',
@@ -64,6 +74,8 @@ export function kubeClient(server: KubeServer, daemon: KubeDaemon): KubeApi {
   };
 }
 
+const POD = /\/pods\/[^/]+$/;
+
 interface Failed {
   ok: false;
   failure: KubeFailure;
@@ -75,6 +87,8 @@ interface ExchangeOptions<T> {
   opts: KubeCallOptions;
   /** Connections of its class: calling one cuts it. */
   connections: Set<() => void>;
+  /** Its admission cannot tell yet which pods there are. */
+  isBlind(): boolean;
   effect(): T;
   resolve(value: T | Failed): void;
 }
@@ -144,6 +158,7 @@ class Exchange<T extends { ok: boolean }> {
   #arrive(verdict: KubeVerdict, shown: SimCertificate | undefined): T | Failed | null {
     const { kube, clock, note } = this.#server;
     const { daemon, request, effect } = this.#o;
+    const isBlind = this.#o.isBlind();
     if (kube.trouble.down) return failed(0, 'ECONNREFUSED', 'connection refused');
     // What was sent into a partition is not delivered later: its connection is long given up.
     if (kube.trouble.partitioned) return null;
@@ -157,6 +172,10 @@ class Exchange<T extends { ok: boolean }> {
       note({ request, code: 401 });
       daemon.credentials?.suspect();
       return failed(401, 'Unauthorized', 'Unauthorized');
+    }
+    if (isBlind && request.verb === 'DELETE' && POD.test(request.path)) {
+      note({ request, code: 404 });
+      return refusal({ status: 404, reason: 'NotFound' });
     }
     const value = effect();
     return verdict.lost === undefined ? value : null;
