@@ -325,11 +325,20 @@ describe('programs', () => {
     ['that are empty', '', 0o755, /etcd is no program/],
     ['that are something else', `#!${process.execPath}\nconsole.log('hello')`, 0o755, /etcd is no etcd: its --version says "hello\\n"/],
     ['that are another one', '#!/bin/sh\necho Kubernetes v1.36.2', 0o755, /etcd is no etcd: its --version says "Kubernetes v1.36.2\\n"/],
-    ['that fail', '#!/bin/sh\n# nothing here\nexit 3', 0o755, /etcd --version failed, so it cannot be used as etcd: exit code 3/],
+    ['that fail', '#!/bin/sh\n# nothing\nexit 3', 0o755, /etcd --version failed, .* as etcd: it ended with exit code 3/],
   ])('%s are refused by name', async (_, content, mode, why) => {
     using wrong = fakeAssets();
     writeFileSync(join(wrong.dir, 'etcd'), content, { mode });
     await expect(start({ on: on(wrong.dir) })).rejects.toThrow(why);
+  });
+
+  it('that hang are ended with all that they started', async () => {
+    using wrong = fakeAssets();
+    const sleeper = join(wrong.dir, 'sleeper');
+    writeFileSync(join(wrong.dir, 'kube-scheduler'), `#!/bin/sh\nsleep 3333 & echo $! >'${sleeper}'; wait`, { mode: 0o755 });
+    writeFileSync(join(wrong.dir, 'etcd'), `#!/bin/sh\nuntil [ -s '${sleeper}' ]; do sleep 0.05; done; exit 3`, { mode: 0o755 });
+    await expect(start({ on: on(wrong.dir) })).rejects.toThrow('etcd --version failed');
+    await expect.poll(() => runs(Number(readFileSync(sleeper, 'utf8')))).toBe(false);
   });
 });
 

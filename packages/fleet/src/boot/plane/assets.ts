@@ -1,14 +1,13 @@
 /** The programs of a control plane on this machine: in KUBEBUILDER_ASSETS, in the folders of envtest, or in PATH. */
-import { type ExecFileException, execFile } from 'node:child_process';
 import { accessSync, closeSync, constants, openSync, readdirSync, readSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
+import { runProgram } from '@actorlet/kubelet/boot/dependencies/program.ts';
 import { TARGET_MAJOR, TARGET_MINOR } from '@actorlet/kubelet/boot/version.ts';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { PROGRAMS, type ProgramName } from '../../plane/messages.ts';
 import { UsageError } from '../args.ts';
-
-const run = promisify(execFile);
 
 interface FoundProgram {
   path: string;
@@ -111,12 +110,6 @@ function pathOf(name: string, folders: readonly string[]): string[] {
   return there === undefined ? [] : [there];
 }
 
-function howOf({ killed, signal, code, message }: ExecFileException): string {
-  if (killed === true) return `no answer within ${VERSION_TIMEOUT_MS / 1_000} s`;
-  if (typeof signal === 'string') return `it was ended by ${signal}`;
-  return typeof code === 'number' ? `exit code ${code}` : (message.split('\n')[0] ?? '');
-}
-
 function checkProgram(path: string, arch: string): void {
   try {
     accessSync(path, constants.X_OK);
@@ -133,10 +126,10 @@ function checkProgram(path: string, arch: string): void {
 async function versionOf(name: ProgramName, path: string, signal: AbortSignal): Promise<string> {
   let said: string;
   try {
-    said = (await run(path, ['--version'], { timeout: VERSION_TIMEOUT_MS, env: {}, signal, killSignal: 'SIGKILL' })).stdout;
+    said = await runProgram({ command: path, args: ['--version'], env: {} }, { clock: createClock(), limitMs: VERSION_TIMEOUT_MS, signal });
   } catch (error) {
     signal.throwIfAborted();
-    throw new UsageError(`${path} --version failed, so it cannot be used as ${name}: ${howOf(error as ExecFileException)}`);
+    throw new UsageError(`${path} --version failed, so it cannot be used as ${name}: it ${messageOf(error)}`);
   }
   const [, major, minor, patch, rest] = versionIn(name).exec(said) ?? [];
   if (major === undefined) throw new UsageError(`${path} is no ${name}: its --version says ${JSON.stringify(said.slice(0, 80))}`);
