@@ -1,5 +1,5 @@
 /** `actorctl node` between a daemon's admin socket and an API server, both played by small HTTP servers. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -192,6 +192,16 @@ describe('actorctl node', () => {
     expect(out).toContain('Both sides agree.');
     expect(code).toBe(0);
     expect(JSON.parse((await ctl('-o', 'json')).out)).toMatchObject({ api: { uid: 'uid-n1' }, daemon: { name: 'n1' } });
+  });
+
+  it('repeats nothing of a kubeconfig, whole or broken', async () => {
+    const file = join(dir, 'other');
+    writeFileSync(file, 'users:\n- user:\n    token: hunter2\n   bad: [}\n');
+    expect((await ctl('--kubeconfig', file)).err).toMatch(/it is not YAML; give --kubeconfig FILE, or set KUBECONFIG\s*$/);
+    writeFileSync(file, readFileSync(known.kubeconfig, 'utf8').replace('http://', 'http://me:hunter2@'));
+    const { out, err } = await ctl('--kubeconfig', file);
+    expect(out + err).toContain('127.0.0.1');
+    expect(out + err).not.toContain('hunter2');
   });
 
   it('marks what differs', async () => {

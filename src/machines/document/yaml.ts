@@ -49,7 +49,7 @@ class Values {
     this.#aliases += 1;
     if (this.#aliases > ALIASES_MAX) throw new Wrong(offset, `more than ${ALIASES_MAX} aliases`);
     const known = this.#anchors.get(name);
-    if (known === undefined) throw new Wrong(offset, `there is no anchor ${name} before this alias`);
+    if (known === undefined) throw new Wrong(offset, 'there is no such anchor before this alias');
     if (known === 'open') throw new Wrong(offset, `the anchor ${name} contains itself`);
     return known.value;
   }
@@ -123,8 +123,9 @@ function scalarOf(node: Scalar): unknown {
   return value;
 }
 
-function firstLine(text: string): string {
-  return (text.split('\n')[0] ?? '').replace(/ at line \d+, column \d+:?$/, '');
+/** The parser's words without what it quotes of the document, behind a colon: that may be a secret. */
+export function yamlFault(message: string): string {
+  return (message.split('\n')[0] ?? '').replace(/ at line \d+, column \d+:?$/, '').replace(/: .*/, '');
 }
 
 /** A line that is a mark between documents, in whatever context. */
@@ -174,7 +175,7 @@ export function readYaml(source: string): YamlDocument {
   const first = firstDocument(source.slice(mark).replaceAll(/\r(?!\n)/g, '\n'));
   const { doc, text } = parsed(first.text);
   const [error] = doc.errors;
-  if (error !== undefined) return { ok: false, text, offset: error.pos[0], what: firstLine(error.message) };
+  if (error !== undefined) return { ok: false, text, offset: error.pos[0], what: yamlFault(error.message) };
   const values = new Values();
   try {
     return {

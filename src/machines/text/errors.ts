@@ -1,6 +1,10 @@
 /** What a thrown value says. */
 
+/** Of a text that is no JSON, V8 quotes the place: it may be a secret. */
+const QUOTED = /(?:, )?(?:\.\.\.)?".*"(?:\.\.\.)?(?= is not valid JSON$)/s;
+
 export function messageOf(thrown: unknown): string {
+  if (thrown instanceof SyntaxError) return thrown.message.replace(QUOTED, '');
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 

@@ -1,6 +1,8 @@
 /** The one reader of YAML and JSON documents: what Kubernetes' Go programs make of the same text. */
+import { readDocument as readScenario } from '@actorlet/faults/src/read/document.ts';
 import { describe, expect, it } from 'vitest';
 import { readDocument, textOf } from '../../../src/machines/document/read.ts';
+import { messageOf } from '../../../src/machines/text/errors.ts';
 
 const readOf = (text: string): unknown => {
   const read = readDocument(text);
@@ -131,4 +133,18 @@ it('text is UTF-8, or UTF-16 with a byte order mark', () => {
   expect(textOf(Uint8Array.of(0xff, 0xfe, 0x61, 0))).toBe('a');
   expect(textOf(Uint8Array.of(0x61, 0xc3))).toBeNull();
   expect(textOf(Uint8Array.of(0x7b, 0xc3))).toBe('{\ufffd');
+});
+
+it.each([
+  ...['a: | hunter2', 'a: >5x hunter2', 'a: *hunter2', '- |hunter2\n  x', '"a" "hunter2"', '!<hunter2', '{"a": hunter2}', '[a]\n}hunter2'],
+  ...['- a\n  |\n  hunter2: x\n }', 'a: [b]\n}: "hunter2"', 'a: "hunter2', '{"a":"hunter2" x}'],
+])('repeats nothing of a document that cannot be read: %s', (text) => {
+  expect(readOf(text)).toMatch(/^\d+:\d+ \S/);
+  expect(readOf(text)).not.toContain('hunter2');
+  expect(readScenario(text, 'Scenario', () => null)).not.toMatchObject({ errors: [{ message: expect.stringContaining('hunter2') }] });
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    expect(messageOf(error)).not.toContain('hunter2');
+  }
 });

@@ -2,6 +2,7 @@
 
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { MASKED, shownUrl } from '@actorlet/kubelet/machines/text/shownUrl.ts';
 import type { ApiNode } from '@actorlet/shown/src/nodePage.ts';
 import type { CoordinationV1Api, CoreV1Api, V1Pod } from '@kubernetes/client-node';
 
@@ -40,22 +41,30 @@ export async function nodeApi(o: {
     else if ((o.env.KUBECONFIG ?? '') !== '' || o.fallback === '') config.loadFromDefault();
     else config.loadFromFile(o.fallback);
   } catch (error) {
-    throw new CtlError(EXIT.failed, `the kubeconfig cannot be read: ${messageOf(error)}; give --kubeconfig FILE, or set KUBECONFIG`);
+    // The parser quotes the file, which holds credentials.
+    const why = error instanceof Error && error.name === 'YAMLException' ? 'it is not YAML' : messageOf(error);
+    throw new CtlError(EXIT.failed, `the kubeconfig cannot be read: ${why}; give --kubeconfig FILE, or set KUBECONFIG`);
   }
   return {
     core: config.makeApiClient(CoreV1Api),
     coordination: config.makeApiClient(CoordinationV1Api),
-    server: config.getCurrentCluster()?.server ?? '',
+    server: shownUrl(config.getCurrentCluster()?.server ?? ''),
     merge: setHeaderOptions('Content-Type', PatchStrategy.MergePatch),
   };
 }
+
+/** Node's `fetch` repeats a URL with the user in it. */
+const withoutUser = (text: string): string => text.replaceAll(/:\/\/[^\s/@]*@/g, `://${MASKED}@`);
 
 /** What the API server answered, in one line; never a header or a token. */
 export function apiError(error: unknown, what: string): CtlError {
   const { code, body, message } = error as { code?: unknown; body?: unknown; message?: string };
   const said = typeof body === 'string' ? messageIn(body) : (message ?? String(error));
   const exit = code === 404 ? EXIT.no : code === 401 || code === 403 ? EXIT.noPermission : EXIT.failed;
-  return new CtlError(exit, `${what}: ${typeof code === 'number' ? `${code} ` : ''}${said.split('\n', 1)[0]?.slice(0, 500)}`);
+  return new CtlError(
+    exit,
+    `${what}: ${typeof code === 'number' ? `${code} ` : ''}${withoutUser(said.split('\n', 1)[0] ?? '').slice(0, 500)}`,
+  );
 }
 function messageIn(body: string): string {
   try {

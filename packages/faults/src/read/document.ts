@@ -1,4 +1,5 @@
 /** A YAML file of one kind that a person writes: its first and only document as a {@link MapReader}, or what is wrong with it. */
+import { yamlFault } from '@actorlet/kubelet/machines/document/yaml.ts';
 import { type Document, isMap, isScalar, LineCounter, parseAllDocuments, visit } from 'yaml';
 import { SCENARIO_API_VERSION } from '../table.ts';
 import type { ScenarioError } from '../types.ts';
@@ -26,7 +27,7 @@ export function readDocument<T>(text: string, of: string | ReadOptions, read: (r
   const list = Array.isArray(documents) ? documents : [];
   for (const doc of list) {
     for (const e of doc.errors) {
-      found.errors.push({ line: lines.linePos(e.pos[0]).line, field: '', message: `is not valid YAML: ${e.message.split('\n')[0] ?? ''}` });
+      found.errors.push({ line: lines.linePos(e.pos[0]).line, field: '', message: `is not valid YAML: ${yamlFault(e.message)}` });
     }
     repeatedKeys(doc, found);
   }

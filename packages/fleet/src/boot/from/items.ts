@@ -3,6 +3,7 @@
  * `kubectl get -o yaml` writes them. JSON: the value, or the items of a list.
  */
 import { StringDecoder } from 'node:string_decoder';
+import { yamlFault } from '@actorlet/kubelet/machines/document/yaml.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { parseDocument, visit } from 'yaml';
 
@@ -174,7 +175,7 @@ function parsed(text: string, parse: (text: string) => unknown): Item {
 function yamlOf(text: string): unknown {
   const doc = parseDocument(text, { version: '1.2', prettyErrors: false, uniqueKeys: false, logLevel: 'error' });
   const [error] = doc.errors;
-  if (error !== undefined) throw error;
+  if (error !== undefined) throw new Error(yamlFault(error.message));
   let aliases = 0;
   visit(doc, {
     Alias: () => {
