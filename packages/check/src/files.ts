@@ -9,6 +9,7 @@ import { openAllocationState } from '@actorlet/kubelet/boot/steps/host/allocatio
 import { servingProblem } from '@actorlet/kubelet/boot/steps/serving.ts';
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { shownUrl } from '@actorlet/kubelet/machines/text/shownUrl.ts';
 import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import type { Finding } from './findings.ts';
 
@@ -44,7 +45,7 @@ async function credentials({ flags }: NodeConfig): Promise<Finding[]> {
 async function readable(where: string, path: string): Promise<Finding[]> {
   try {
     const client = await readKubeConfig(path);
-    const found: Finding[] = [{ level: 'note', where, what: `${path} leads to ${client.server}`, todo: '' }];
+    const found: Finding[] = [{ level: 'note', where, what: `${path} leads to ${shownUrl(client.server.href)}`, todo: '' }];
     if (client.cert === null) return found;
     const pem = 'data' in client.cert ? client.cert.data : await bounded(client.cert.file);
     return [...found, ...lifetime(where, 'data' in client.cert ? path : client.cert.file, pem)];

@@ -95,12 +95,12 @@ async function addSettings(unit: ServiceUnit, place: Place, text: string): Promi
     if (head !== null) section = head[1] ?? '';
     if (head !== null || section !== 'Service') continue;
     const at = line.indexOf('=');
-    if (at <= 0) continue;
-    const key = line.slice(0, at).trim();
+    const key = line.slice(0, Math.max(0, at)).trim();
     try {
+      if (key === '') throw new Error('a line of [Service] without KEY=');
       addSetting(unit, { key, value: line.slice(at + 1).trim(), of });
     } catch (error) {
-      unit.ignored.push({ where: `${place.prefix}${place.path}`, why: `${key}: ${messageOf(error)}` });
+      unit.ignored.push({ where: `${place.prefix}${place.path}`, why: `${key === '' ? '' : `${key}: `}${messageOf(error)}` });
     }
   }
 }

@@ -86,11 +86,11 @@ describe('a node that kubeadm set up', () => {
     expect(about(none.findings, '--kubeconfig')).toEqual([
       expect.objectContaining({ level: 'error', what: `neither ${files.kubeconfig} nor ${files.bootstrapKubeconfig} is there` }),
     ]);
-    dir.write('etc/kubernetes/bootstrap-kubelet.conf', KUBECONFIG);
+    dir.write('etc/kubernetes/bootstrap-kubelet.conf', KUBECONFIG.replace('https://', 'https://me:hunter2@'));
     const joins = await run(argv);
     expect(joins.findings.filter((f) => f.level === 'error')).toEqual([]);
     expect(about(joins.findings, '--bootstrap-kubeconfig').map((f) => f.what)).toEqual([
-      `${files.bootstrapKubeconfig} leads to https://192.0.2.1:6443/`,
+      `${files.bootstrapKubeconfig} leads to https://<masked>@192.0.2.1:6443/`,
     ]);
     expect(about(joins.findings, 'containerRuntimeEndpoint').map((f) => f.what)).toEqual(["embedded://hollow is this node's own runtime"]);
   });
@@ -140,8 +140,10 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS \\
   $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS --healthz-port=\${PORT}
 `,
     );
-    dir.write(`etc/${of}.d/20-mine.conf`, '[Service]\nEnvironment=PORT=70000\n');
+    dir.write(`etc/${of}.d/20-mine.conf`, '[Service]\nEnvironment=PORT=70000\nMaxPods 7\n');
     const missing = await run(argv);
+    const left = about(missing.findings, '20-mine.conf').map((f) => f.what);
+    expect(left).toContain('systemd leaves a line out: a line of [Service] without KEY=');
     expect(about(missing.findings, '/etc/extra')).toMatchObject([
       { level: 'error', what: expect.stringContaining('does not start without it') },
     ]);
