@@ -28,11 +28,12 @@ import { PublicNames } from './publicNames.ts';
  * - `piece`: a part of a log, which may begin and end within a line.
  * - `log`: the content of each line of a container's log. `lines`: each line of a last message, which may be the end of a log.
  * - `devices`: variables that device plugins gave, in the node's record.
+ * - `folder`: where a mount of a sub-path lies, or a table of mounts: a Secret may have named the folder.
  */
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
   | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
-  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'annotated');
+  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'annotated' | 'folder');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -104,6 +105,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   // Of a ResourceClaim: what its driver is told, and what the driver tells.
   ['parameters', (_, at) => (at.key === 'opaque' ? 'secret' : 'open')],
   ['location', (value) => (typeof value === 'string' ? 'link' : 'open')],
+  ['root', (value, _, owner) => (typeof value === 'string' && SUB_PATH.test(String(Reflect.get(owner, 'path'))) ? 'folder' : 'open')],
   ['mountOptions', () => 'option'],
   ['mountFlags', () => 'option'],
   ['options', (value, at) => (at.key === 'flexVolume' ? 'words' : areWords(value) ? 'option' : 'open')],
@@ -219,7 +221,7 @@ export class Doors {
         if (DOCKER_PATH.test(path)) return 'credentials';
         if (ISCSI_PATH.test(path)) return 'variables';
         if (DEVICES_PATH.test(path)) return 'devices';
-        return 'open';
+        return path.endsWith('/mountinfo') ? 'folder' : 'open';
       case 'fs.readTail':
         // A termination message: from its own file, or the end of the log.
         return LOG_PATH.test(path) ? 'log' : 'lines';
@@ -363,6 +365,7 @@ function ofText(value: unknown, door: Door | undefined): Door {
   return isKey && typeof value === 'string' && value.length >= FOUND_ANYWHERE_MIN ? 'secret' : 'kept';
 }
 
+const SUB_PATH = /\/volume-subpaths\//;
 const ANY_VOLUME = /\/volumes\/kubernetes\.io~([a-z-]+)\//;
 const VOLUMES: Readonly<Record<string, Holds>> = { secret: 'secrets', configmap: 'text', 'downward-api': 'labels' };
 const DOCKER_PATH = /\/(?:config\.json|\.dockercfg|\.dockerconfigjson)$/;

@@ -22,3 +22,13 @@ export function downwardText(text: string, known: (value: string) => string | nu
   };
   return known(text) ?? text.split('\n').map(line).join('\n');
 }
+
+/** Below a volume: of one mount, and of each mount of a sub-path in a table. */
+const FOLDER = /(\/volumes\/kubernetes\.io~[^/]+\/[^/]+\/)(.+)$/;
+const FOLDER_IN_TABLE = /^((?:\S+ ){3}\S*?\/volumes\/kubernetes\.io~[^/\s]+\/[^/\s]+\/)(\S+)(?= \S*\/volume-subpaths\/)/gm;
+
+/** Where a mount of a sub-path lies, or a table of mounts. The tree does not read the names of such folders. */
+export function folderText(text: string, like: (part: string) => string): string {
+  const folder = (path: string): string => path.replaceAll(/[^/]+/g, like);
+  return text.replace(text.includes('\n') ? FOLDER_IN_TABLE : FOLDER, (_, volume: string, path: string) => volume + folder(path));
+}

@@ -13,7 +13,7 @@ import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
 import { type Door, Doors, type Place } from './doors.ts';
 import { decodedBase64, documentOf, encodedBase64, isCredentials, isDeep, parsedOf } from './encodings.ts';
-import { devicesText, downwardText } from './files.ts';
+import { devicesText, downwardText, folderText } from './files.ts';
 import { KeptTexts } from './keptTexts.ts';
 import { LastWords } from './lastWords.ts';
 import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
@@ -147,6 +147,8 @@ export class Secrets {
         return this.#hash === null ? text : devicesText(text, (value) => this.standIn(value));
       case 'label':
         return this.#label(text);
+      case 'folder':
+        return folderText(text, (part) => this.#known.of(part) ?? this.#like(part, (draw, more) => likeText(part, draw, more)));
       case 'downward':
         return downwardText(text, (value) => this.#known.of(value));
       case 'piece':
@@ -254,8 +256,6 @@ export class Secrets {
     if (hasSecretUrl(text) || text.search(AUTHORIZATION) >= 0) return true;
     return this.#known.isIn(text);
   }
-
-  // Each door.
 
   #open(text: string): string {
     if (text.length < 4) return text;
@@ -412,8 +412,6 @@ export class Secrets {
     const random = seeded(Number.parseInt(hash(encodedBase64(bytes)).slice(0, 8), 16));
     return likePiece(bytes, (below) => Math.floor(random() * below));
   }
-
-  // Stand-ins.
 
   #like(text: string, make: (draw: Draw, more: boolean) => string, isTaken = (_: string) => false): string {
     if (this.#hash === null) return text;

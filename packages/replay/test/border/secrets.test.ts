@@ -197,6 +197,19 @@ describe('a stand-in', () => {
     for (const part of stays) expect(made).toContain(part);
   });
 
+  it('of the folder of a sub-path is the same in a mount and in a table of mounts', () => {
+    const s = secrets();
+    const [root, path] = ['/r/pods/u/volumes/kubernetes.io~empty-dir/e/x-hunter2/logs', '/r/pods/u/volume-subpaths/e/main/0'];
+    const other = '28 1 0:5 / /r/pods/u/volumes/kubernetes.io~csi/c/mount rw - ext4 /dev/a rw';
+    const made = s.text(root, by(s.door('root', { path, root }, OPEN)));
+    expect(made).toMatch(/^\/r\/pods\/u\/volumes\/kubernetes\.io~empty-dir\/e\/[^/]{9}\/[^/]{4}$/);
+    expect(made).not.toMatch(/hunter2|logs/);
+    expect(s.doorOfAnswer('fs.readFile', ['/proc/self/mountinfo'])).toBe('folder');
+    const table = (at: string) => `${other}\n27 1 0:5 ${at} ${path} rw - ext4 /dev/a rw\n`;
+    expect(s.text(table(root), by('folder'))).toBe(table(made));
+    expect(s.door('root', { path: '/r/pods/u/volumes/kubernetes.io~local-volume/v', root }, OPEN)).toBe('open');
+  });
+
   it('of options of a mount hides who asks, and is known in a list and in one text', () => {
     const s = secrets();
     const made = s.text('password=abc', by('option'));
