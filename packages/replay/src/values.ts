@@ -116,12 +116,19 @@ function crossArray(value: readonly unknown[], border: Border, at: Place): Cross
   return { json: json ?? (value as Json), other: other ?? value };
 }
 
+const TRACE = 'traceparent';
+
 /** Most of what crosses is data that both sides and the recording share: it is copied from where it first differs. */
 function crossRecord(value: Record<string, unknown>, border: Border, at: Place): Crossed {
   let json: Record<string, Json> | null = null;
   let other: Record<string | symbol, unknown> | null = null;
   for (const key of Object.keys(value)) {
     const item = value[key];
+    // A tracer adds it, which is no part of the tree; a replay has none.
+    if (key === TRACE) {
+      json ??= before(value, key);
+      continue;
+    }
     let now = plain(item);
     if (now === undefined) {
       const door = border.door(key, value, at);

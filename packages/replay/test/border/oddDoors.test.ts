@@ -189,6 +189,8 @@ it('no secret of a field that few use is in a recording, an event or a log, and 
     },
   });
   const flown: Uint8Array[] = [];
+  // Who traces the node adds to its calls, and nobody traces a replay.
+  inspectedOf(h).history.traceCalls(() => ({ traceparent: '00-0123-4567-01', ended: () => undefined }));
   const writer = new RecordingWriter(inspectedOf(h), {
     ...{ waitingBytes: 0, segmentBytes: 0, generation: 1, segmentSoftMax: 1e9 },
     write: (bytes) => flown.push(bytes) > 0,
