@@ -12,6 +12,7 @@ import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { runtimePodsView } from '@actorlet/kubelet/machines/runtime/pleg/messages.ts';
 import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
+import { secretsOfPod } from '@actorlet/shown/src/deaths/gathered.ts';
 import { observerView } from '@actorlet/shown/src/observer/ledger.ts';
 import { fromCallback } from 'xstate';
 import { unexpectedActs } from './unexpected.ts';
@@ -27,12 +28,15 @@ const SHOWN_EVERY_MS = 250;
 interface ObserverOptions {
   /** Path of the group of one pod; undefined: it has none. */
   podGroup(pod: Pod): string | undefined;
+  /** What is secret of a pod: the kubelet says it in statuses, and its calls of the runtime are not seen. */
+  learn(words: readonly string[]): void;
 }
 
 /** Shows what is expected of the kubelet, and looks for what nobody expected. A node that observes nothing has no such actor. */
-export function observer({ config: { config }, facts, outside }: ExtensionHost): Extension {
+export function observer({ config: { config }, facts, inspect, outside }: ExtensionHost): Extension {
   if (outside.observer === undefined) return {};
-  return { actors: { foundation: [observerSpec({ podGroup: (pod) => podGroup(config, facts.cgroupDriver, pod) })] } };
+  const learn = inspect.secrets?.learn ?? (() => undefined);
+  return { actors: { foundation: [observerSpec({ podGroup: (pod) => podGroup(config, facts.cgroupDriver, pod), learn })] } };
 }
 
 function observerSpec(o: ObserverOptions): ActorSpec {
@@ -55,6 +59,13 @@ function observing(ctx: ActorCtx, o: ObserverOptions): () => void {
     showing ??= clock.setTimeout(show, SHOWN_EVERY_MS);
   });
   show();
+  const learned = new WeakSet<Pod>();
+  const learning = ctx.registry.watch(podsView, ({ records }) => {
+    for (const { pod } of records.values()) {
+      if (!learned.has(pod)) o.learn(secretsOfPod(pod));
+      learned.add(pod);
+    }
+  });
   const since = new Map<string, number>();
   const groups = new PodGroups(ctx, o);
   const look = (): void => {
@@ -65,6 +76,7 @@ function observing(ctx: ActorCtx, o: ObserverOptions): () => void {
   let looking = clock.setTimeout(look, LOOK_EVERY_MS);
   return () => {
     watching[Symbol.dispose]();
+    learning[Symbol.dispose]();
     clock.clearTimeout(looking);
     if (showing !== undefined) clock.clearTimeout(showing);
   };

@@ -1,6 +1,7 @@
 /** A tree beside another kubelet, on the same machine in virtual time: it changes nothing, and comes to the same. */
 
 import { devicesView } from '@actorlet/kubelet/machines/allocation/devices/messages.ts';
+import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { CriRequest } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CRI_METHODS } from '@actorlet/kubelet/machines/wire/criMethods.ts';
@@ -8,7 +9,7 @@ import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, ROOT } from '../../../test/integration/virtualNode.ts';
-import { missingOf } from '../src/border/api/shows.ts';
+import { missingOf, missingOfPod } from '../src/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../src/border/table.ts';
 import { type Beside, type BesideOptions, beside } from './beside.ts';
 
@@ -329,7 +330,7 @@ describe('beside a kubelet that does something else', () => {
   });
 
   it('names what a status says that is not so, each field within 30 s', async () => {
-    await using b = await beside();
+    await using b = await beside({ flags: { record: '/node.rec' } });
     const { h } = b;
     const conditions = (type: string, over: object) => (status: Pod['status']) => ({
       conditions: status.conditions?.map((c) => (c.type === type ? { ...c, ...over } : c)),
@@ -352,11 +353,12 @@ describe('beside a kubelet that does something else', () => {
       failed: { life: 'run=1s,exit=0', lie: ended({ exitCode: 3 }), named: 'terminated.exitCode is 3, not 0' },
       greedy: { life: 'run=1s,exit=1', lie: ended({ reason: 'OOMKilled' }), named: 'terminated.reason is OOMKilled, not Error' },
       wordy: { life: 'run=1s,exit=0', lie: ended({ message: 'hello' }), named: 'terminated.message is hello, not absent' },
+      secret: { life: 'run=1s,exit=0', lie: ended({ message: 'no --key=hunter2' }), named: 'terminated.message is no ***, not absent' },
     };
     const spec = {
       restartPolicy: 'Never',
       containers: [
-        { name: 'main', image: 'busybox:1' },
+        { name: 'main', image: 'busybox:1', command: ['run', '--key=hunter2'] },
         { name: 'two', image: 'busybox:1' },
       ],
     };
@@ -379,6 +381,7 @@ describe('beside a kubelet that does something else', () => {
     await h.advance(30_000);
     expect(Object.keys(lies).filter((name) => !came(name).includes(lies[name]?.named ?? '?'))).toEqual([]);
     expect(unknown(b).find(({ kind }) => kind === 'PodStatus')).toMatchObject({ sort: 'differs', rule: 'pod lifecycle 7.5' });
+    expect(b.node.inspected?.history.hidden('no --key=hunter2')).toBe('no <masked>');
   });
 
   it('names a group of a pod that is gone', async () => {
@@ -516,5 +519,18 @@ describe('whether an object shows a patch', () => {
     ],
   ])('%s', (_, patch, missing) => {
     expect(missingOf(patch, has)).toEqual(missing);
+  });
+
+  it('whatever either program repeats of commands and of users before images', () => {
+    const containers = [{ name: 'main', image: 'me:hunter2@registry/x:1', env: [{ name: 'A', value: 'hunter2-too' }] }];
+    const said = (image: string, reason = 'InvalidImageName') => ({
+      state: { waiting: { reason, message: `no "${image}" for hunter2-too` } },
+    });
+    const status = (...of: Parameters<typeof said>) => ({ containerStatuses: [{ name: 'main', ...said(...of) }] });
+    const pod = { metadata: {}, spec: { containers }, status: status('me:hunter2@registry/x:1') } as unknown as KubeObject;
+    expect(missingOfPod(status('<masked>@registry/x:1'), pod)).toEqual([]);
+    expect(missingOfPod(status('other', 'Other'), pod).join()).toMatch(
+      /is no "<masked>@registry\/x:1" for \*\*\*, not no "other" for \*\*\*/,
+    );
   });
 });

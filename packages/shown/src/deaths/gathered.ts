@@ -1,6 +1,7 @@
 /** Facts about a death that the views of other actors hold. Pure. */
 import { apiView } from '@actorlet/kubelet/machines/api/messages.ts';
 import { eventsView, type RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
+import { userOfImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import type { Container, Probe } from '@actorlet/kubelet/machines/kube/podTable.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { PROBE_FIELDS, PROBE_NAMES, PROBE_TYPES } from '@actorlet/kubelet/machines/pod/probes/probes.ts';
@@ -144,7 +145,7 @@ export function secretsOfPod(pod: Pod | undefined): string[] {
     c.lifecycle?.preStop,
   ];
   for (const c of [...initContainers, ...containers, ...ephemeralContainers] as readonly Partial<Container>[]) {
-    words.push(...(c.command ?? []), ...(c.args ?? []), ...(c.env ?? []).map(({ value }) => value));
+    words.push(...(c.command ?? []), ...(c.args ?? []), ...(c.env ?? []).map(({ value }) => value), ...userOf(c.image ?? ''));
     for (const handler of handlers(c)) {
       words.push(...(handler?.exec?.command ?? []), ...(handler?.httpGet?.httpHeaders ?? []).map(({ value }) => value));
       const query = handler?.httpGet?.path?.split('?')[1];
@@ -153,6 +154,14 @@ export function secretsOfPod(pod: Pod | undefined): string[] {
   }
   const { name, namespace, uid } = pod.metadata;
   return words.filter((word): word is string => typeof word === 'string' && word !== '' && ![name, namespace, uid].includes(word));
+}
+
+/** Before an image: name and password together, and each. */
+function userOf(image: string): string[] {
+  const user = userOfImage(image);
+  if (user === null) return [];
+  const both = image.slice(user.from, user.to);
+  return [both, ...both.split(':')];
 }
 
 /** First words of commands, as far as they look like a program. */

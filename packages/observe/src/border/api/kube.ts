@@ -20,7 +20,7 @@ import { untilShown, type WaitEnd } from '../waiting.ts';
 import type { Wanted } from '../wanted.ts';
 import { NODE_WAIT_MS, nodeWish } from './nodeStatus.ts';
 import { SeenObjects } from './seenObjects.ts';
-import { missingOf } from './shows.ts';
+import { missingOf, missingOfPod } from './shows.ts';
 
 const POD = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)$/;
 const LEASES = 'kube-node-lease';
@@ -149,7 +149,7 @@ export class KubeBorder {
       const pod = this.#seen.byName('pods', namespace, name);
       if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid))
         return { ok: false, failure: notFound(`pods "${name}" not found`) };
-      if (this.#shows(wanted, missingOf(body.status, pod.status, 'status'))) return { ok: true, code: 200, body: pod };
+      if (this.#shows(wanted, missingOfPod(body.status, pod))) return { ok: true, code: 200, body: pod };
       // It tells of containers that this tree has not come to yet.
       if (isAhead(pod.status, body.status)) this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
       else if (isBehind(pod.status, body.status)) this.#expectations.behind(pod.metadata.uid ?? '');
@@ -160,7 +160,7 @@ export class KubeBorder {
       const pod = this.#seen.byName('pods', namespace, name);
       const isIt = pod !== undefined && (uid === '' || pod.metadata.uid === uid);
       // What is no longer otherwise begins anew when it is so again.
-      return isIt && this.#shows(wanted, missingOf(body.status, pod.status, 'status')) ? true : undefined;
+      return isIt && this.#shows(wanted, missingOfPod(body.status, pod)) ? true : undefined;
     };
     return this.#followed(wanted, isShown, () => this.#untilDecidedAnew(wanted, look, { name, opts }));
   }

@@ -1,6 +1,11 @@
 /** Whether an object of the API shows what a patch would have written. Pure. */
+import { shownImage, userOfImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import { compareQuantity, parseQuantity } from '@actorlet/kubelet/machines/kube/quantity.ts';
+import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
+import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import { withoutSecrets } from '@actorlet/kubelet/machines/pod/peers/withoutSecrets.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { secretsOfPod } from '@actorlet/shown/src/deaths/gathered.ts';
 
 /** Two programs never write the same second. */
 const TIMES: ReadonlySet<string> = new Set([
@@ -16,6 +21,28 @@ const TIMES: ReadonlySet<string> = new Set([
 const MERGE_KEYS = ['type', 'name', 'ip'] as const;
 /** What each program counts for itself. */
 const OWN: ReadonlySet<string> = new Set(['observedGeneration', 'resourceVersion', 'uid']);
+
+/** The same of a pod's status, without words of its commands and users of its images: each program may say them, or mask them. */
+export function missingOfPod(wanted: unknown, pod: KubeObject): string[] {
+  const { spec } = pod;
+  const plain = missingOf(wanted, pod.status, 'status');
+  if (plain.length === 0 || !isRecord(spec) || !Array.isArray(spec.containers)) return plain;
+  const secrets = secretsOfPod(pod as KubeObject & Pod);
+  const images = (pod as KubeObject & Pod).spec.containers.map(({ image = '' }) => image).filter((image) => userOfImage(image) !== null);
+  const hidden = (message: string): string =>
+    withoutSecrets(
+      images.reduce((text, image) => text.replaceAll(image, shownImage(image)), message),
+      secrets,
+    );
+  const [without, has] = [wanted, pod.status].map((status) => withMessages(status, hidden));
+  return missingOf(without, has, 'status');
+}
+function withMessages(value: unknown, of: (message: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((item) => withMessages(item, of));
+  if (!isRecord(value)) return value;
+  const entries = Object.entries(value).map(([key, v]) => [key, key === 'message' && typeof v === 'string' ? of(v) : withMessages(v, of)]);
+  return Object.fromEntries(entries);
+}
 
 /** Where the object says something else: `status.phase is Pending, not Running`. Empty: it shows all of the patch. */
 export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
