@@ -15,7 +15,7 @@ import { PublicNames } from './publicNames.ts';
 /**
  * - `open`: nothing secret by its position. `free`: text of people and programs, likewise.
  * - `secret`: all of it.
- * - `words`: words of a command and values of the environment. `$(NAME)` stays, which the tree expands.
+ * - `words`: words of a command and values of the environment. `$(NAME)` stays, which the tree expands. `line`: several in one text.
  * - `variable`: `NAME=VALUE`, of which the value is secret. `variables`: a file of such lines.
  * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
@@ -31,7 +31,7 @@ import { PublicNames } from './publicNames.ts';
  * - `folder`: where a mount of a sub-path lies, or a table of mounts: a Secret may have named the folder.
  */
 export type Door =
-  | ('open' | 'free' | 'secret' | 'words' | 'variable' | 'variables' | 'base64' | 'auth')
+  | ('open' | 'free' | 'secret' | 'words' | 'line' | 'variable' | 'variables' | 'base64' | 'auth')
   | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
   | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'annotated' | 'folder');
 
@@ -66,7 +66,8 @@ const OPEN_HEADERS: ReadonlySet<string> = new Set(
   ['host', 'user-agent', 'accept', 'accept-encoding', 'content-type', 'content-length', 'connection', 'upgrade', 'origin']
     .concat(['sec-websocket-protocol', 'sec-websocket-version', 'sec-websocket-key', 'sec-websocket-extensions'])
     .concat(['x-stream-protocol-version', 'transfer-encoding', 'retry-after', 'if-none-match', 'etag', 'date'])
-    .concat(['accept-language', 'cache-control']),
+    .concat(['accept-language', 'cache-control', 'audit-id', 'via', 'forwarded', 'x-real-ip', 'kubectl-command', 'kubectl-session'])
+    .concat(['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-forwarded-uri']),
 );
 const LINK_HEADERS: ReadonlySet<string> = new Set(['location', 'referer']);
 const DOCKER_FILE = /^\.dockerc(?:onfigjson|fg)$/;
@@ -121,7 +122,6 @@ const WITH_WORDS: ReadonlySet<string> = new Set(
 const WORD_KEYS = ['command', 'args', 'env', 'exec', 'value'];
 const SLIPS_MAX = 1_000;
 const SLIP_CHARS_MAX = 40;
-const WORD_QUERIES: ReadonlySet<string> = new Set(['command', 'cmd']);
 /** What the tree reads of the query of a request. */
 export const READ_QUERIES: ReadonlySet<string> = new Set(
   ['exclude', 'verbose', 'json', 'text', 'next', 'path', 'limit', 'since', 'uid', 'full', 'pod', 'actor', 'id', 'container']
@@ -193,7 +193,7 @@ export class Doors {
       if (key === 'value' && isServed(owner)) return 'piece';
       this.#noteLabels(owner, key);
     }
-    if (owner instanceof URLSearchParams || isQuery(owner)) return WORD_QUERIES.has(key) ? 'words' : queryDoor(key);
+    if (owner instanceof URLSearchParams || isQuery(owner)) return key === 'cmd' ? 'line' : key === 'command' ? 'words' : queryDoor(key);
     if (ENVIRONMENT.test(key)) return this.#environment(owner, key);
     if (key === 'body' && isRequest(owner)) return bodyDoor(owner);
     if (key === 'spec') this.#projected.note(owner);
@@ -225,6 +225,9 @@ export class Doors {
       case 'fs.readTail':
         // A termination message: from its own file, or the end of the log.
         return LOG_PATH.test(path) ? 'log' : 'lines';
+      case 'fs.readdir':
+        // A Secret may have named a folder of a volume.
+        return ANY_VOLUME.test(path) ? 'free' : 'open';
       case 'fs.openRead':
         if (ANY_VOLUME.test(path)) return 'variables';
         return this.#isPrivate ? 'piece' : 'free';

@@ -35,6 +35,9 @@ export class PublicNames {
     if (typeof name !== 'string' || name === '' || name.length > CHARS_MAX || userOfImage(name) !== null) return;
     if (this.#names.size >= NAMES_MAX) this.#names.clear();
     this.#names.add(name);
+    // Programs name the registry, with its port and without, in what they say of an image.
+    const [host = ''] = name.split('/', 1);
+    if (key === 'image' && host !== name) this.#names.add(host).add(host.replace(/:\d+$/, ''));
   }
 
   /** Whether this part of a text is, or is in, such names and words of the node alone. */

@@ -114,6 +114,8 @@ export class Secrets {
         return downwardText(text, (value) => this.#kept.known(value));
       case 'words':
         return this.#words(text);
+      case 'line':
+        return text.replace(/\S+/g, (word) => this.standIn(word));
       case 'variable':
         return this.#variable(text);
       case 'variables':

@@ -197,6 +197,13 @@ describe('a stand-in', () => {
     for (const part of stays) expect(made).toContain(part);
   });
 
+  it('of a command in one text is that of each of its words, which its output may repeat', () => {
+    const s = secrets();
+    expect(s.door('cmd', new URLSearchParams({ cmd: 'x' }), OPEN)).toBe('line');
+    const [echo, , word = ''] = s.text('echo  hunter2-word', by('line')).split(' ');
+    expect([echo, s.free('hunter2-word\n')]).toEqual([s.standIn('echo'), `${word}\n`]);
+  });
+
   it('of the folder of a sub-path is the same in a mount and in a table of mounts', () => {
     const s = secrets();
     const [root, path] = ['/r/pods/u/volumes/kubernetes.io~empty-dir/e/x-hunter2/logs', '/r/pods/u/volume-subpaths/e/main/0'];
@@ -227,7 +234,7 @@ describe('a stand-in', () => {
     expect(read.filter((name) => !READ_QUERIES.has(name) && name !== 'cmd' && name !== 'command')).toEqual([]);
     const query = new URLSearchParams();
     const door = (key: string) => secrets().door(key, query, by('open', 'query'));
-    expect(['tailLines', 'sig', 'access_token', 'cmd'].map(door)).toEqual(['open', 'secret', 'secret', 'words']);
+    expect(['tailLines', 'sig', 'access_token', 'cmd'].map(door)).toEqual(['open', 'secret', 'secret', 'line']);
   });
 
   it('stays hidden in what a runtime says of an image, and a name stays where a variable has it for its value', () => {

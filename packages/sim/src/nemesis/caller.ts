@@ -37,7 +37,7 @@ const PATIENCE_MS = 40_000;
 const LIFE_MS = 365 * 86_400_000;
 /** Pages that a good caller asks for again and again. */
 export const PAGES = ['/healthz', '/pods', '/metrics'] as const;
-const MORE_PAGES = ['/runningpods', '/configz', '/stats/summary', '/metrics/resource', '/metrics/probes', '/nonsense', '/healthz/ping'];
+const MORE_PAGES = ['/runningpods/', '/configz', '/stats/summary', '/metrics/resource', '/metrics/probes', '/nonsense', '/healthz/ping'];
 const ACCOUNTS = [OPERATOR, OPERATOR, OPERATOR, VIEWER, VIEWER, NOBODY];
 
 /** Profiles of the daemon, and what seconds are asked for: some of them are none. */
