@@ -82,7 +82,8 @@ describe('lists', () => {
     const s = await startLab();
     onTestFinished(() => s.stop());
     expect((await s.ask('/pods', { client: ann })).status).toBe(503);
-    expect((await s.ask('/runningpods', { client: ann })).status).toBe(500);
+    expect((await s.ask('/runningpods/', { client: ann })).status).toBe(500);
+    for (const folder of ['/runningpods', '/stats?x=1', '/logs']) expect((await s.ask(folder, { client: ann })).status).toBe(307);
   });
 });
 

@@ -85,7 +85,7 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
         return podListReply(ctx.ports, { pods: read.value, statuses, headers: staleHeaders(read.stale) });
       }),
     ],
-    ['stats', (req, parts) => (parts.join('/') === 'summary' ? figures.summary(req) : NOT_FOUND)],
+    ['stats', withSlash((req, parts) => (parts.join('/') === 'summary' ? figures.summary(req) : NOT_FOUND))],
     [
       'metrics',
       (req, parts) => {
@@ -110,15 +110,15 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     ['portForward', streams.portForward],
     ['run', streams.run],
     ['containerLogs', (req, parts) => containerLogs({ ctx, podLogsDir: o.podLogsDir, find }, req, parts)],
-    ['runningpods', alone((req) => (isGet(req) ? runningPods(cri, req) : METHOD_NOT_ALLOWED))],
+    ['runningpods', withSlash(alone((req) => (isGet(req) ? runningPods(cri, req) : METHOD_NOT_ALLOWED)))],
     [
       'logs',
-      (req, parts) => {
+      withSlash((req, parts) => {
         if (!o.systemLogs) return LOGS_DISABLED;
         const logs = { ports: ctx.ports, dir: o.hostLogsDir, linked: [o.podLogsDir] };
         const asked = o.systemLogQuery ? readLogQuery(req.query, { below: parts.length > 0 }) : { kind: 'none' as const };
         return asked.kind === 'none' ? hostLogs(logs, req, parts) : queriedLogs(logs, req, asked);
-      },
+      }),
     ],
   ];
   for (const [name, page] of debugging) table.set(name, o.debugging ? page : off);
@@ -162,6 +162,15 @@ const getOnly =
   (route: Route): Route =>
   (req) =>
     isGet(req) ? route(req) : METHOD_NOT_ALLOWED;
+/** Go's router leads from the name of a folder of pages to the folder. */
+function withSlash(page: Page): Page {
+  return (req, parts) => {
+    if (parts.length > 0 || req.path.endsWith('/')) return page(req, parts);
+    const location = `${req.path}/${req.query.size === 0 ? '' : `?${req.query}`}`;
+    const headers = { location, 'content-type': 'text/html; charset=utf-8' };
+    return { status: 307, headers, body: `<a href="${req.path}/">Temporary Redirect</a>.\n\n` };
+  };
+}
 /** A page with nothing below it. */
 function alone(route: Route): Page {
   return (req, parts) => (parts.length === 0 ? route(req) : NOT_FOUND);
