@@ -200,8 +200,8 @@ describe('beside a kubelet that makes other choices', () => {
     expect(disagreedAt(b)).toEqual([]);
   });
 
-  it('has the words of a failed pull once, however often the kubelet backs off', async () => {
-    await using b = await beside();
+  it('has the words of a failed pull once, however often the kubelet backs off, and waits for those of one that hangs', async () => {
+    await using b = await beside({ ports: silentOf('hung') });
     const { h } = b;
     create(b, 'absent', { life: 'pullError=no such host' });
     const waiting = (status: Status) => status?.containerStatuses?.[0]?.state.waiting;
@@ -209,6 +209,10 @@ describe('beside a kubelet that makes other choices', () => {
     await h.advance(90_000);
     expect(waiting(b.status('absent'))?.message).toMatch(/no such host$/);
     expect(waiting(b.status('absent'))?.message).not.toMatch(/Back-off.*Back-off|ErrImagePull.*ErrImagePull/);
+    // A kubelet that is in a pull has not written the address of the sandbox. To the tree, the pull of that image has failed.
+    create(b, 'hung', { life: 'pullError=no such host' });
+    await h.advance(120_000);
+    expect([inApi(b, 'hung')?.status.podIP, typeof b.status('hung')?.podIP]).toEqual([undefined, 'string']);
     expect(unknown(b)).toEqual([]);
   });
 
@@ -226,6 +230,20 @@ describe('beside a kubelet that makes other choices', () => {
     expect(disagreedAt(b)).toEqual([]);
   });
 });
+
+/** The kubelet makes the sandbox of this pod, and says nothing of it but that it has begun. */
+function silentOf(name: string): (ports: Ports) => Ports {
+  return (ports) => {
+    const { kube } = ports;
+    if (kube === undefined) throw new Error('no cluster');
+    let told = 0;
+    const request: typeof kube.request = (req, opts) => {
+      const isOf = req.verb === 'PATCH' && req.path.endsWith(`/${name}/status`);
+      return isOf && told++ > 0 ? new Promise(() => {}) : kube.request(req, opts);
+    };
+    return { ...ports, kube: new Proxy(kube, { get: (of, key) => (key === 'request' ? request : boundTo(of, key)) }) };
+  };
+}
 
 /** Each listing of the runtime comes late: short lives are over by then. */
 function slow(ports: Ports): Ports {

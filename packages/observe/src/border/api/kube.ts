@@ -19,6 +19,7 @@ import { type KubeWrite, writeOf } from '../table.ts';
 import { untilShown, type WaitEnd } from '../waiting.ts';
 import type { Wanted } from '../wanted.ts';
 import { NODE_WAIT_MS, nodeWish } from './nodeStatus.ts';
+import { endedBy, isAhead, isBehind, isCreating, isUnseen, isWaiting, PULLED, statusWords } from './podStatus.ts';
 import { SeenObjects } from './seenObjects.ts';
 import { missingOf, missingOfPod } from './shows.ts';
 
@@ -137,8 +138,11 @@ export class KubeBorder {
       const has = this.#seen.byName('pods', namespace, name);
       // Of a pod that is to end, the kubelet alone knows what it has not begun.
       if (has?.metadata.deletionTimestamp !== undefined && endedBy(body.status).has(STATUS_UNKNOWN_REASON)) return false;
+      if (!isCreating(has?.status)) return true;
       // A kubelet pulls one image after the other, and says nothing of a pod that waits for one: also of one that is to end.
-      return !isCreating(has?.status) || (has?.metadata.deletionTimestamp === undefined && !this.#expectations.awaits('PullImage'));
+      const isSilent = has?.metadata.deletionTimestamp !== undefined || this.#expectations.awaits('PullImage');
+      // That a pull failed, the tree knows from another pod of that image. A container that was made is told of.
+      return !isSilent && (isAhead(body.status, has?.status) || !isWaiting(body.status, PULLED));
     };
     const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true, isJudged };
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
@@ -310,68 +314,6 @@ function fieldOf(difference: string): string {
 
 function uidOf(metadata: unknown): string {
   return isRecord(metadata) && typeof metadata.uid === 'string' ? metadata.uid : '';
-}
-
-/** Whether a container has an id, and is waited for by the tree. */
-function isAhead(has: unknown, wanted: unknown): boolean {
-  const idsOf = (status: unknown) =>
-    ['initContainerStatuses', 'containerStatuses'].flatMap((field) => {
-      const list: unknown = isRecord(status) ? status[field] : undefined;
-      return Array.isArray(list) ? list.filter(isRecord).map((c) => [c.name, c.containerID ?? ''] as const) : [];
-    });
-  const shown = new Map(idsOf(has));
-  return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
-}
-
-/** Whether a container has ended that runs for the tree. */
-function isBehind(has: unknown, wanted: unknown): boolean {
-  const [ended, running] = [has, wanted].map((status, i) => {
-    const list: unknown = isRecord(status) ? status.containerStatuses : undefined;
-    const all = Array.isArray(list) ? list.filter(isRecord) : [];
-    return all.flatMap(({ containerID, state }) =>
-      isRecord(state) && isRecord(state[i === 0 ? 'terminated' : 'running']) ? [containerID] : [],
-    );
-  });
-  return running?.some((id) => ended?.includes(id)) === true;
-}
-
-/** Whether nothing of the pod has run yet. */
-export function isCreating(status: unknown): boolean {
-  const list: unknown = isRecord(status) && status.phase === 'Pending' ? status.containerStatuses : undefined;
-  const reasons = (Array.isArray(list) ? list.filter(isRecord) : []).map(({ state }) =>
-    isRecord(state) && isRecord(state.waiting) ? state.waiting.reason : undefined,
-  );
-  return reasons.length > 0 && reasons.every((reason) => reason === 'ContainerCreating' || reason === 'PodInitializing');
-}
-
-/** Reasons for which containers ended, with their names. */
-function endedBy(status: unknown): Map<unknown, Set<unknown>> {
-  const reasons = new Map<unknown, Set<unknown>>();
-  for (const field of ['initContainerStatuses', 'containerStatuses']) {
-    const list: unknown = isRecord(status) ? status[field] : undefined;
-    for (const { name, state } of Array.isArray(list) ? list.filter(isRecord) : []) {
-      if (!isRecord(state) || !isRecord(state.terminated)) continue;
-      const { reason } = state.terminated;
-      reasons.set(reason, (reasons.get(reason) ?? new Set()).add(name));
-    }
-  }
-  return reasons;
-}
-
-/** Whether the tree does not know how a container ended, and the object says it. */
-function isUnseen(wanted: unknown, has: unknown): boolean {
-  const unknown = endedBy(wanted).get(STATUS_UNKNOWN_REASON) ?? new Set();
-  return (
-    unknown.size > 0 &&
-    [...endedBy(has)].some(([reason, names]) => reason !== STATUS_UNKNOWN_REASON && [...names].some((name) => unknown.has(name)))
-  );
-}
-
-/** Which fields, and the phase where it is among them. */
-function statusWords(status: unknown): string {
-  if (!isRecord(status)) return 'the status of the pod';
-  const phase = typeof status.phase === 'string' ? ` (phase ${status.phase})` : '';
-  return `the status of the pod${phase}`;
 }
 
 function renewedMs(lease: Readonly<Record<string, unknown>>): number {

@@ -1,0 +1,80 @@
+/** What a status of a pod says of its containers. */
+import { STATUS_UNKNOWN_REASON } from '@actorlet/kubelet/machines/pods/status/containers.ts';
+import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+
+/** Whether a container has an id, and is waited for by the tree. */
+export function isAhead(has: unknown, wanted: unknown): boolean {
+  const idsOf = (status: unknown) =>
+    ['initContainerStatuses', 'containerStatuses'].flatMap((field) => {
+      const list: unknown = isRecord(status) ? status[field] : undefined;
+      return Array.isArray(list) ? list.filter(isRecord).map((c) => [c.name, c.containerID ?? ''] as const) : [];
+    });
+  const shown = new Map(idsOf(has));
+  return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
+}
+
+/** Whether a container has ended that runs for the tree. */
+export function isBehind(has: unknown, wanted: unknown): boolean {
+  const [ended, running] = [has, wanted].map((status, i) => {
+    const list: unknown = isRecord(status) ? status.containerStatuses : undefined;
+    const all = Array.isArray(list) ? list.filter(isRecord) : [];
+    return all.flatMap(({ containerID, state }) =>
+      isRecord(state) && isRecord(state[i === 0 ? 'terminated' : 'running']) ? [containerID] : [],
+    );
+  });
+  return running?.some((id) => ended?.includes(id)) === true;
+}
+
+/** For which containers wait that nothing is said of. */
+const CREATED = ['ContainerCreating', 'PodInitializing'];
+/** And for which they wait as long as an image is not there. */
+export const PULLED = [...CREATED, 'ErrImagePull', 'ImagePullBackOff'];
+
+/** Whether nothing of the pod has run yet. */
+export function isCreating(status: unknown): boolean {
+  return (
+    isRecord(status) &&
+    status.phase === 'Pending' &&
+    Array.isArray(status.containerStatuses) &&
+    status.containerStatuses.length > 0 &&
+    isWaiting(status, CREATED)
+  );
+}
+
+/** A patch has neither what is as before. */
+export function isWaiting(status: unknown, reasons: readonly unknown[]): boolean {
+  const { phase = 'Pending', containerStatuses: all = [] } = isRecord(status) ? status : {};
+  const isOne = (c: unknown): boolean =>
+    isRecord(c) && isRecord(c.state) && isRecord(c.state.waiting) && reasons.includes(c.state.waiting.reason);
+  return phase === 'Pending' && Array.isArray(all) && all.every(isOne);
+}
+
+/** Reasons for which containers ended, with their names. */
+export function endedBy(status: unknown): Map<unknown, Set<unknown>> {
+  const reasons = new Map<unknown, Set<unknown>>();
+  for (const field of ['initContainerStatuses', 'containerStatuses']) {
+    const list: unknown = isRecord(status) ? status[field] : undefined;
+    for (const { name, state } of Array.isArray(list) ? list.filter(isRecord) : []) {
+      if (!isRecord(state) || !isRecord(state.terminated)) continue;
+      const { reason } = state.terminated;
+      reasons.set(reason, (reasons.get(reason) ?? new Set()).add(name));
+    }
+  }
+  return reasons;
+}
+
+/** Whether the tree does not know how a container ended, and the object says it. */
+export function isUnseen(wanted: unknown, has: unknown): boolean {
+  const unknown = endedBy(wanted).get(STATUS_UNKNOWN_REASON) ?? new Set();
+  return (
+    unknown.size > 0 &&
+    [...endedBy(has)].some(([reason, names]) => reason !== STATUS_UNKNOWN_REASON && [...names].some((name) => unknown.has(name)))
+  );
+}
+
+/** Which fields, and the phase where it is among them. */
+export function statusWords(status: unknown): string {
+  if (!isRecord(status)) return 'the status of the pod';
+  const phase = typeof status.phase === 'string' ? ` (phase ${status.phase})` : '';
+  return `the status of the pod${phase}`;
+}
