@@ -1,34 +1,17 @@
 /** A whole node that belongs to a cluster, in virtual time, against the simulated API server. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { apiView } from '../../src/machines/api/messages.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
 
-import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
+import { cluster, create, createReady, drop, inApi, isReady } from './cluster/clusterPods.ts';
+import { itOnCluster as it } from './onNode.ts';
+import { pod as manifest, type VirtualNode } from './virtualNode.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 
-const cluster = (o: VirtualNodeOptions = {}) => virtualNode({ cluster: true, ...o });
-
-/** As the scheduler leaves it: bound to this node. */
-function create(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Pod {
-  const pod = manifest(name, o) as Pod;
-  const made = h.kube.handle({ verb: 'POST', path: PODS, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
-  if (!made.ok) throw new Error(made.failure.message);
-  return made.body as Pod;
-}
-function inApi(h: VirtualNode, name: string): Pod | undefined {
-  const got = h.kube.handle({ verb: 'GET', path: `${PODS}/${name}` });
-  return got.ok ? (got.body as Pod) : undefined;
-}
-function remove(h: VirtualNode, name: string, gracePeriodSeconds?: number): void {
-  const query = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: String(gracePeriodSeconds) };
-  const gone = h.kube.handle({ verb: 'DELETE', path: `${PODS}/${name}`, query });
-  if (!gone.ok) throw new Error(gone.failure.message);
-}
 const condition = (pod: Pod | undefined, type: string) => pod?.status.conditions?.find((c) => c.type === type);
-const isReady = (h: VirtualNode, name: string) => condition(inApi(h, name), 'Ready')?.status === 'True';
 /** Requests that this node made about that pod since `from`. */
 const requests = (h: VirtualNode, name: string, from = 0) =>
   h.kube.calls
@@ -39,10 +22,8 @@ const sandboxes = (h: VirtualNode, uid: string) => h.runtime.dump().sandboxes.fi
 const running = (h: VirtualNode, name: string) => h.running().filter((c) => c.labels['io.kubernetes.pod.name'] === name);
 
 describe('a pod of the API', () => {
-  it('runs, is Ready in the API with at most three requests, and is gone after its deletion', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready in the API', () => isReady(h, 'web'));
+  it('runs, is Ready in the API with at most three requests, and is gone after its deletion', async ({ h }) => {
+    await createReady(h, 'web');
     const pod = inApi(h, 'web');
     expect(pod?.status).toMatchObject({ phase: 'Running', hostIP: '192.0.2.1', qosClass: 'BestEffort' });
     expect(pod?.status.containerStatuses?.[0]).toMatchObject({ name: 'main', ready: true, restartCount: 0 });
@@ -51,7 +32,7 @@ describe('a pod of the API', () => {
     const from = h.kube.calls.length;
     await h.advance(120_000);
     expect(requests(h, 'web', from)).toEqual([]);
-    remove(h, 'web', 2);
+    drop(h, 'pods/web', 2);
     await h.until('gone from the API', () => inApi(h, 'web') === undefined);
     expect(running(h, 'web')).toEqual([]);
     // The terminal phase is seen by the API first, then the object goes, with its UID as precondition.
@@ -61,32 +42,28 @@ describe('a pod of the API', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('that ends by itself is Succeeded, stays, and a later deletion is none of our business', async () => {
-    await using h = await cluster();
+  it('that ends by itself is Succeeded, stays, and a later deletion is none of our business', async ({ h }) => {
     create(h, 'job', { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } });
     await h.until('Succeeded', () => inApi(h, 'job')?.status.phase === 'Succeeded');
     expect(condition(inApi(h, 'job'), 'Ready')).toMatchObject({ status: 'False', reason: 'PodCompleted' });
-    remove(h, 'job');
+    drop(h, 'pods/job');
     expect(inApi(h, 'job')).toBeUndefined();
     await h.until('forgotten by the node', () => h.pods().length === 0);
   });
 
-  it('that this node cannot honour fails with the reason, starts nothing, and can be deleted', async () => {
-    await using h = await cluster();
+  it('that this node cannot honour fails with the reason, starts nothing, and can be deleted', async ({ h }) => {
     create(h, 'odd', { spec: { volumes: [{ name: 'v', cephfs: { monitors: ['m'] } }] } });
     await h.until('Failed', () => inApi(h, 'odd')?.status.phase === 'Failed');
     expect(inApi(h, 'odd')?.status).toMatchObject({ reason: 'UnsupportedField' });
     expect(h.runtime.dump().sandboxes).toEqual([]);
-    remove(h, 'odd');
+    drop(h, 'pods/odd');
     await h.until('forgotten by the node', () => h.pods().length === 0);
   });
 
-  it('recreated under the same name is another pod: no status and no deletion reaches the wrong UID', async () => {
-    await using h = await cluster();
-    const first = create(h, 'web', { life: 'term=ignore' });
-    await h.until('Ready in the API', () => isReady(h, 'web'));
+  it('recreated under the same name is another pod: no status and no deletion reaches the wrong UID', async ({ h }) => {
+    const first = await createReady(h, 'web', { life: 'term=ignore' });
     // Forced: the API forgets it at once, while its containers are still stopping.
-    remove(h, 'web', 0);
+    drop(h, 'pods/web', 0);
     const second = create(h, 'web');
     await h.until('the second is Ready', () => isReady(h, 'web'), 120_000);
     expect(inApi(h, 'web')?.metadata.uid).toBe(second.metadata.uid);
@@ -100,20 +77,18 @@ describe('a pod of the API', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('deleted while it starts never runs after its end', async () => {
-    await using h = await cluster();
+  it('deleted while it starts never runs after its end', async ({ h }) => {
     h.faults.latencyMs.RunPodSandbox = 3_000;
     create(h, 'web');
     await h.advance(1_000);
-    remove(h, 'web', 1);
+    drop(h, 'pods/web', 1);
     await h.until('gone from the API', () => inApi(h, 'web') === undefined, 120_000);
     expect(running(h, 'web')).toEqual([]);
   });
 });
 
 describe('what the scheduler has honoured', () => {
-  it('is no reason to refuse a pod that it placed here', async () => {
-    await using h = await cluster();
+  it('is no reason to refuse a pod that it placed here', async ({ h }) => {
     create(h, 'placed', {
       spec: {
         affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] } },
@@ -123,8 +98,7 @@ describe('what the scheduler has honoured', () => {
     await h.until('Ready', () => isReady(h, 'placed'));
   });
 
-  it('a readiness gate holds Ready back until somebody says True', async () => {
-    await using h = await cluster();
+  it('a readiness gate holds Ready back until somebody says True', async ({ h }) => {
     create(h, 'gated', { spec: { readinessGates: [{ conditionType: 'example.com/gate' }] } });
     await h.until('containers are ready', () => condition(inApi(h, 'gated'), 'ContainersReady')?.status === 'True');
     expect(condition(inApi(h, 'gated'), 'Ready')).toMatchObject({ status: 'False', reason: 'ReadinessGatesNotReady' });
@@ -144,8 +118,7 @@ describe('what the scheduler has honoured', () => {
 });
 
 describe('a node of a cluster that is killed', () => {
-  it('finds its pods again: no container restarts, no condition changes, nothing is written', async () => {
-    await using h = await cluster();
+  it('finds its pods again: no container restarts, no condition changes, nothing is written', async ({ h }) => {
     for (const name of ['a', 'b', 'c']) create(h, name);
     await h.until('all Ready', () => ['a', 'b', 'c'].every((n) => isReady(h, n)));
     await h.advance(30_000);
@@ -161,12 +134,10 @@ describe('a node of a cluster that is killed', () => {
     expect(['a', 'b', 'c'].flatMap((n) => requests(h, n, from))).toEqual([]);
   });
 
-  it('ends a pod that was deleted meanwhile, and runs one that came', async () => {
-    await using h = await cluster();
-    create(h, 'old');
-    await h.until('Ready', () => isReady(h, 'old'));
+  it('ends a pod that was deleted meanwhile, and runs one that came', async ({ h }) => {
+    await createReady(h, 'old');
     await h.crash();
-    remove(h, 'old', 1);
+    drop(h, 'pods/old', 1);
     create(h, 'new');
     await h.advance(5_000);
     await h.boot();
@@ -174,15 +145,13 @@ describe('a node of a cluster that is killed', () => {
     expect(running(h, 'old')).toEqual([]);
   });
 
-  it('in the middle of deletions leaves nothing behind', async () => {
-    await using h = await cluster();
+  it('in the middle of deletions leaves nothing behind', async ({ h }) => {
     const names = Array.from({ length: 8 }, (_, i) => `p${i}`);
     for (const name of names) create(h, name);
     await h.until('all Ready', () => names.every((n) => isReady(h, n)));
-    for (const name of names) remove(h, name, 1);
+    for (const name of names) drop(h, `pods/${name}`, 1);
     await h.advance(300);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('all gone', () => names.every((n) => inApi(h, n) === undefined), 120_000);
     expect(h.running()).toEqual([]);
   });
@@ -191,8 +160,7 @@ describe('a node of a cluster that is killed', () => {
 describe('an API server that misbehaves', () => {
   const linkState = (h: VirtualNode) => h.tree.registry.read(apiView.link)?.value.state;
 
-  it('away for minutes: pods run on, what happened meanwhile is said afterwards', async () => {
-    await using h = await cluster();
+  it('away for minutes: pods run on, what happened meanwhile is said afterwards', async ({ h }) => {
     create(h, 'stays');
     create(h, 'ends', { life: 'run=60s,exit=0', spec: { restartPolicy: 'Never' } });
     await h.until('both run', () => isReady(h, 'stays') && isReady(h, 'ends'));
@@ -210,10 +178,8 @@ describe('an API server that misbehaves', () => {
     expect(running(h, 'stays').map((c) => c.id)).toEqual(ids);
   });
 
-  it('away at boot: nothing that runs is stopped for want of a list', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('away at boot: nothing that runs is stopped for want of a list', async ({ h }) => {
+    await createReady(h, 'web');
     const ids = h.running().map((c) => c.id);
     await h.crash();
     h.kube.trouble.partitioned = true;
@@ -226,15 +192,14 @@ describe('an API server that misbehaves', () => {
     expect(h.running().map((c) => c.id)).toEqual(ids);
   });
 
-  it('with its history compacted lists again and misses nothing', async () => {
-    await using h = await cluster();
+  it('with its history compacted lists again and misses nothing', async ({ h }) => {
     create(h, 'a');
     create(h, 'gone');
     await h.until('Ready', () => isReady(h, 'a') && isReady(h, 'gone'));
     h.kube.trouble.down = true;
     h.kube.cutWatches('close');
     await h.advance(5_000);
-    remove(h, 'gone', 0);
+    drop(h, 'pods/gone', 0);
     create(h, 'b');
     h.kube.store.compact();
     h.kube.trouble.down = false;
@@ -242,10 +207,8 @@ describe('an API server that misbehaves', () => {
     await h.until('gone is gone', () => running(h, 'gone').length === 0, 120_000);
   });
 
-  it('with a watch that says nothing any more is asked again', async () => {
-    await using h = await cluster();
-    create(h, 'a');
-    await h.until('Ready', () => isReady(h, 'a'));
+  it('with a watch that says nothing any more is asked again', async ({ h }) => {
+    await createReady(h, 'a');
     h.kube.silenceWatches();
     create(h, 'b');
     await h.until('b runs all the same', () => isReady(h, 'b'), 120_000);
@@ -264,7 +227,7 @@ describe('an API server that misbehaves', () => {
     create(h, 'web');
     await h.until('Ready', () => isReady(h, 'web'), 600_000);
     left = 3;
-    remove(h, 'web', 1);
+    drop(h, 'pods/web', 1);
     await h.until('gone', () => inApi(h, 'web') === undefined, 600_000);
     await h.until('forgotten by the node', () => h.pods().length === 0);
     expect(h.violations).toEqual([]);
@@ -272,10 +235,8 @@ describe('an API server that misbehaves', () => {
 });
 
 describe('somebody else who writes', () => {
-  it('keeps conditions that are not ours, and ours are put right', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('keeps conditions that are not ours, and ours are put right', async ({ h }) => {
+    await createReady(h, 'web');
     const write = (status: object) =>
       h.kube.handle({ verb: 'PATCH', path: `${PODS}/web/status`, patchType: 'strategic', body: { status } });
     write({ conditions: [{ type: 'example.com/gate', status: 'True' }] });
@@ -343,8 +304,7 @@ describe('the node object', () => {
     expect(node?.spec.unschedulable).toBe(true);
   });
 
-  it('is written every five minutes when nothing changes, and at once when the runtime is lost', async () => {
-    await using h = await cluster();
+  it('is written every five minutes when nothing changes, and at once when the runtime is lost', async ({ h }) => {
     await h.until('Ready', () => nodeReady(h)?.status === 'True');
     await h.advance(60_000);
     const from = h.kube.calls.length;
@@ -359,8 +319,7 @@ describe('the node object', () => {
     await h.until('Ready again', () => nodeReady(h)?.status === 'True', 60_000);
   });
 
-  it('that the cluster gave up on is said to be Ready again', async () => {
-    await using h = await cluster();
+  it('that the cluster gave up on is said to be Ready again', async ({ h }) => {
     await h.until('Ready', () => nodeReady(h)?.status === 'True');
     const conditions = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' }];
     h.kube.handle({ verb: 'PATCH', path: `${NODE}/status`, patchType: 'strategic', body: { status: { conditions } } });
@@ -383,8 +342,7 @@ describe('the node object', () => {
 describe('the lease', () => {
   const renewedAt = (h: VirtualNode) => Date.parse(String(object(h, LEASE)?.spec.renewTime));
 
-  it('is made with the node as its owner, and renewed every ten seconds without being read', async () => {
-    await using h = await cluster();
+  it('is made with the node as its owner, and renewed every ten seconds without being read', async ({ h }) => {
     await h.until('the lease is there', () => object(h, LEASE) !== undefined);
     const lease = object(h, LEASE);
     expect(lease?.spec).toMatchObject({ holderIdentity: 'n1', leaseDurationSeconds: 40 });
@@ -401,8 +359,7 @@ describe('the lease', () => {
     expect(h.time.clock.wallMs() - renewedAt(h)).toBeLessThan(11_000);
   });
 
-  it('written by somebody else is read again and held', async () => {
-    await using h = await cluster();
+  it('written by somebody else is read again and held', async ({ h }) => {
     await h.until('the lease is there', () => object(h, LEASE) !== undefined);
     h.kube.handle({ verb: 'PATCH', path: LEASE, patchType: 'merge', body: { metadata: { labels: { a: 'b' } } } });
     await h.advance(30_000);
@@ -410,8 +367,7 @@ describe('the lease', () => {
     expect(object(h, LEASE)?.metadata.labels).toEqual({ a: 'b' });
   });
 
-  it('is renewed within two seconds of a new start, and of the return of the API server', async () => {
-    await using h = await cluster();
+  it('is renewed within two seconds of a new start, and of the return of the API server', async ({ h }) => {
     await h.until('the lease is there', () => object(h, LEASE) !== undefined);
     await h.crash();
     await h.advance(30_000);
@@ -446,9 +402,9 @@ describe('a mirror pod', () => {
     await using h = await cluster({ manifests: { web: manifest('web') } });
     await h.until('Ready in the API', () => isReady(h, 'web-n1'));
     const [ids, uid] = [h.running().map((c) => c.id), inApi(h, 'web-n1')?.metadata.uid];
-    remove(h, 'web-n1');
+    drop(h, 'pods/web-n1');
     await h.until('another mirror', () => inApi(h, 'web-n1')?.metadata.uid !== uid && isReady(h, 'web-n1'));
-    remove(h, 'web-n1', 0);
+    drop(h, 'pods/web-n1', 0);
     await h.until('yet another mirror', () => isReady(h, 'web-n1'));
     expect(h.running().map((c) => c.id)).toEqual(ids);
   });
@@ -471,13 +427,13 @@ describe('a mirror pod', () => {
     await using h = await cluster({ manifests: { web: manifest('web') } });
     await h.until('the mirror is there', () => inApi(h, 'web-n1') !== undefined && running(h, 'web-n1').length === 1);
     const [container] = running(h, 'web-n1').map((c) => c.id);
-    remove(h, 'web-n1', 0);
+    drop(h, 'pods/web-n1', 0);
     const { uid } = create(h, 'web-n1').metadata;
     const waits = () => h.tree.registry.read(podsView)?.value.records.get(uid)?.worker?.reason === 'WaitingForPredecessor';
     await h.until('it waits', waits);
     await h.advance(30_000);
     expect(sandboxes(h, uid)).toEqual([]);
-    remove(h, 'web-n1', 2);
+    drop(h, 'pods/web-n1', 2);
     await h.until(
       'its object is gone, and the mirror is back',
       () => inApi(h, 'web-n1') !== undefined && inApi(h, 'web-n1')?.metadata.uid !== uid,
@@ -516,8 +472,7 @@ describe('events', () => {
   type Event = { reason: string; message: string; count: number; involvedObject: Record<string, string>; metadata: { namespace: string } };
   const events = (h: VirtualNode) => h.kube.store.list('events') as unknown as Event[];
 
-  it('of a pod reach the API with its UID, and repeats are counted into one', async () => {
-    await using h = await cluster();
+  it('of a pod reach the API with its UID, and repeats are counted into one', async ({ h }) => {
     const pod = create(h, 'crash', { life: 'run=1s,exit=1' });
     await h.until('a repeat', () => events(h).some((e) => e.reason === 'BackOff' && e.count >= 2), 600_000);
     const started = events(h).find((e) => e.reason === 'Started');
@@ -530,19 +485,16 @@ describe('events', () => {
     expect(events(h).filter((e) => e.reason === 'BackOff')).toHaveLength(1);
   });
 
-  it('that the API server does not take for a while arrive later', async () => {
-    await using h = await cluster();
+  it('that the API server does not take for a while arrive later', async ({ h }) => {
     h.kube.trouble.verdict = (r) => (r.path.includes('/events') ? { delayMs: 0, refuse: { status: 500 } } : { delayMs: 0 });
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web');
     await h.advance(20_000);
     expect(events(h).filter((e) => e.reason !== 'Starting')).toEqual([]);
     h.kube.trouble.verdict = () => ({ delayMs: 0 });
     await h.until('told', () => ['Created', 'Started'].every((r) => events(h).some((e) => e.reason === r)), 60_000);
   });
 
-  it('about the node are in namespace default and name it by its name', async () => {
-    await using h = await cluster();
+  it('about the node are in namespace default and name it by its name', async ({ h }) => {
     await h.until('Ready', () => nodeReady(h)?.status === 'True');
     h.faults.away = true;
     await h.until('told', () => events(h).some((e) => e.reason === 'NodeNotReady'), 60_000);

@@ -3,8 +3,7 @@ import { pod, virtualNode } from './virtualNode.ts';
 
 it('runs a node in virtual time: a pod appears, runs for ten minutes, and goes', async () => {
   await using h = await virtualNode();
-  h.write('web', pod('web'));
-  await h.until('web runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web'));
   const [before] = h.running('web');
   await h.advance(600_000);
   expect(h.running('web')).toEqual([before]);

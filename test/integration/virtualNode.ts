@@ -125,6 +125,8 @@ export interface VirtualNode extends AsyncDisposable {
   calls: { method: CriMethod; req: unknown }[];
 
   write(name: string, manifest: object): void;
+  /** Writes a manifest, and waits until its pod is Running. */
+  run(name: string, manifest: object): Promise<void>;
   remove(name: string): void;
   uid(name: string): string;
   record(name: string): PodRecord | undefined;
@@ -149,6 +151,8 @@ export interface VirtualNode extends AsyncDisposable {
   /** As `kill -9`: nothing of the present node hears or does anything from here on. */
   crash(): Promise<void>;
   boot(): Promise<void>;
+  /** The daemon is killed and another one starts. */
+  restart(): Promise<void>;
 }
 
 export interface VirtualNodeOptions {
@@ -500,6 +504,10 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     advance: (ms) => time.advance(ms),
     settle: () => time.settle(),
     kill: (path) => present().tree.kill(path, 'test'),
+    async run(name, manifest) {
+      self.write(name, manifest);
+      await self.until(`${name} is Running`, () => self.phase(name) === 'Running');
+    },
     async crash() {
       power.on = false;
       logind.daemonEnded();
@@ -508,6 +516,10 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     async boot() {
       if (power.on) throw new Error('still running');
       await build();
+    },
+    async restart() {
+      await self.crash();
+      await self.boot();
     },
     async [Symbol.asyncDispose]() {
       power.on = false;

@@ -1,7 +1,8 @@
 /** Traps of the pod lifecycle about what the API server is told, and when, in virtual time against the simulated one. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Pod, PodStatus } from '../../src/machines/kube/types.ts';
-import { cluster, create, drop, inApi, isReady, NS } from '../integration/cluster/clusterPods.ts';
+import { cluster, create, createReady, drop, inApi, isReady, NS } from '../integration/cluster/clusterPods.ts';
+import { itOnCluster as it } from '../integration/onNode.ts';
 import { pod as manifest, type VirtualNode } from '../integration/virtualNode.ts';
 
 const running = (h: VirtualNode, name: string) => h.running().filter((c) => c.labels['io.kubernetes.pod.name'] === name);
@@ -26,8 +27,9 @@ describe('a pod that is deleted', () => {
     expect(h.pods()).toEqual([]);
   });
 
-  it('trap 28: is shown as ended before it is deleted for good, by its UID, and one of its name that came after is left alone', async () => {
-    await using h = await cluster();
+  it('trap 28: is shown as ended before it is deleted for good, by its UID, and one of its name that came after is left alone', async ({
+    h,
+  }) => {
     const { uid } = create(h, 'web').metadata;
     await h.until('Ready', () => isReady(h, 'web'));
     const from = h.kube.calls.length;
@@ -46,10 +48,8 @@ describe('a pod that is deleted', () => {
     expect(running(h, 'web')).toHaveLength(1);
   });
 
-  it('trap 29: goes from the API although the runtime removes nothing of it', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('trap 29: goes from the API although the runtime removes nothing of it', async ({ h }) => {
+    await createReady(h, 'web');
     h.faults.fault = (method) =>
       method === 'RemoveContainer' || method === 'RemovePodSandbox' ? { kind: 'refuse', code: 13, details: 'it stays' } : undefined;
     drop(h, 'pods/web', 2);
@@ -59,10 +59,8 @@ describe('a pod that is deleted', () => {
     await h.until('and from the runtime, once it can', () => h.runtime.dump().sandboxes.length === 0, 180_000);
   });
 
-  it('trap 30: with less grace than before goes sooner; with more, no later', async () => {
-    await using h = await cluster();
-    create(h, 'web', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 300 } });
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('trap 30: with less grace than before goes sooner; with more, no later', async ({ h }) => {
+    await createReady(h, 'web', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 300 } });
     drop(h, 'pods/web', 300);
     await h.advance(10_000);
     expect(running(h, 'web')).toHaveLength(1);
@@ -77,10 +75,11 @@ describe('a pod that is deleted', () => {
 });
 
 describe('an end that the node decides', () => {
-  it('trap 27: is shown only when nothing runs any more', async () => {
-    await using h = await cluster();
-    create(h, 'job', { life: 'run=forever,term=ignore', spec: { activeDeadlineSeconds: 30, terminationGracePeriodSeconds: 40 } });
-    await h.until('it runs', () => isReady(h, 'job'));
+  it('trap 27: is shown only when nothing runs any more', async ({ h }) => {
+    await createReady(h, 'job', {
+      life: 'run=forever,term=ignore',
+      spec: { activeDeadlineSeconds: 30, terminationGracePeriodSeconds: 40 },
+    });
     let early: string | undefined;
     const look = () => {
       const phase = inApi(h, 'job')?.status.phase;
@@ -123,10 +122,8 @@ describe('a static pod', () => {
 });
 
 describe('a listing that hangs', () => {
-  it('trap 11: for three minutes makes the node NotReady, and Ready again when it is answered', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('trap 11: for three minutes makes the node NotReady, and Ready again when it is answered', async ({ h }) => {
+    await createReady(h, 'web');
     const ready = () => {
       const got = h.kube.handle({ verb: 'GET', path: '/api/v1/nodes/n1' });
       if (!got.ok) throw new Error(got.failure.message);
@@ -146,8 +143,7 @@ describe('a listing that hangs', () => {
 });
 
 describe('a refused pod', () => {
-  it('trap 55: has no worker, no sandbox and no probe, and goes when it is deleted', async () => {
-    await using h = await cluster();
+  it('trap 55: has no worker, no sandbox and no probe, and goes when it is deleted', async ({ h }) => {
     const probe = { httpGet: { port: 80 }, periodSeconds: 1 };
     create(h, 'big', { container: { resources: { requests: { cpu: '400' } }, readinessProbe: probe } });
     await h.until('Failed', () => inApi(h, 'big')?.status.phase === 'Failed');
@@ -163,10 +159,10 @@ describe('a refused pod', () => {
 });
 
 describe('a container whose end nobody saw', () => {
-  it('trap 25: was removed while the daemon was away: it ended with 137, which is a restart, and its pod was Running all the time', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('trap 25: was removed while the daemon was away: it ended with 137, which is a restart, and its pod was Running all the time', async ({
+    h,
+  }) => {
+    await createReady(h, 'web');
     const [first] = running(h, 'web');
     await h.crash();
     const o = { timeoutMs: null, signal: new AbortController().signal };

@@ -1,11 +1,11 @@
 /** Traps of the pod lifecycle that only a whole node shows, in virtual time: restarts of the daemon, lost instances, long work. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { ContainerStatus } from '../../src/machines/kube/types.ts';
 import { workersAddr } from '../../src/machines/pods/workers/messages.ts';
 import type { CriMethod, CriRequest } from '../../src/machines/wire/criCalls.ts';
-
-import { pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
+import { itOnNode as it } from '../integration/onNode.ts';
+import { pod, type VirtualNode } from '../integration/virtualNode.ts';
 
 const main = (h: VirtualNode, name: string) => h.status(name)?.status.containerStatuses?.find((c) => c.name === 'main');
 const calls = (h: VirtualNode, method: CriMethod) => h.calls.filter((c) => c.method === method).length;
@@ -29,16 +29,16 @@ function shown(h: VirtualNode, name: string): ContainerStatus[] {
 }
 
 describe('a pod in a crash loop', () => {
-  it('trap 22: never shows less after a restart of the daemon than how it ended, though what was said of its starts is lost', async () => {
-    await using h = await virtualNode();
+  it('trap 22: never shows less after a restart of the daemon than how it ended, though what was said of its starts is lost', async ({
+    h,
+  }) => {
     h.write('crash', pod('crash', { life: 'run=1s,exit=7' }));
     await h.until(
       'it backs off for long',
       () => main(h, 'crash')?.restartCount === 4 && main(h, 'crash')?.state.waiting?.reason === 'CrashLoopBackOff',
       600_000,
     );
-    await h.crash();
-    await h.boot();
+    await h.restart();
     const seen = shown(h, 'crash');
     await h.advance(5_000);
     expect(seen.length).toBeGreaterThan(0);
@@ -50,8 +50,7 @@ describe('a pod in a crash loop', () => {
     expect(seen.at(-1)?.state.waiting?.reason).toBe('CrashLoopBackOff');
   });
 
-  it('trap 16: whose image is changed starts at once, from the beginning of the series', async () => {
-    await using h = await virtualNode();
+  it('trap 16: whose image is changed starts at once, from the beginning of the series', async ({ h }) => {
     const crash = (image: string) => pod('crash', { uid: 'pinned-1', life: 'run=1s,exit=1', container: { image } });
     h.write('crash', crash('busybox:1'));
     await h.until(
@@ -73,23 +72,19 @@ describe('a pod in a crash loop', () => {
 });
 
 describe('what is collected', () => {
-  it('trap 37: an init container that was removed does not run again beside its pod', async () => {
-    await using h = await virtualNode();
-    h.write('app', pod('app', { lives: { 'init-0': 'run=1s' }, inits: [{}] }));
-    await h.until('it runs', () => h.phase('app') === 'Running');
+  it('trap 37: an init container that was removed does not run again beside its pod', async ({ h }) => {
+    await h.run('app', pod('app', { lives: { 'init-0': 'run=1s' }, inits: [{}] }));
     const init = h.containers('app').find((c) => c.name === 'init-0');
     await atRuntime(h, 'RemoveContainer', init?.id ?? '');
     await h.advance(180_000);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(180_000);
     expect(h.containers('app').map((c) => c.name)).toEqual(['main']);
     expect(h.runtime.dump().counts.containersStarted).toBe(2);
     expect(h.phase('app')).toBe('Running');
   });
 
-  it('trap 59: one dead instance stays through every sweep, so that a Never pod does not run it again', async () => {
-    await using h = await virtualNode();
+  it('trap 59: one dead instance stays through every sweep, so that a Never pod does not run it again', async ({ h }) => {
     const spec = {
       restartPolicy: 'Never',
       containers: ['main', 'once'].map((name) => ({ name, image: 'busybox:1' })),
@@ -97,8 +92,7 @@ describe('what is collected', () => {
     h.write('job', pod('job', { lives: { once: 'run=1s,exit=3' }, spec }));
     await h.until('both ran', () => h.containers('job').some((c) => c.name === 'once' && c.state === 'CONTAINER_EXITED'));
     await h.advance(600_000);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(600_000);
     expect(h.containers('job').map((c) => [c.name, c.state])).toContainEqual(['once', 'CONTAINER_EXITED']);
     expect(h.runtime.dump().counts.containersStarted).toBe(2);
@@ -106,10 +100,8 @@ describe('what is collected', () => {
     expect(once).toMatchObject({ restartCount: 0, state: { terminated: { exitCode: 3 } } });
   });
 
-  it('trap 20: restart counts go on when the runtime has forgotten every container, for the logs are still there', async () => {
-    await using h = await virtualNode();
-    h.write('web', pod('web'));
-    await h.until('it runs', () => h.phase('web') === 'Running');
+  it('trap 20: restart counts go on when the runtime has forgotten every container, for the logs are still there', async ({ h }) => {
+    await h.run('web', pod('web'));
     const dir = `/var/log/actorlet/pods/default_web-n1_${h.uid('web')}/main`;
     h.fs.put(`${dir}/6.log`, '');
     const [first] = h.running('web');
@@ -123,10 +115,8 @@ describe('what is collected', () => {
 });
 
 describe('a stop', () => {
-  it('trap 34: stops every sandbox of its pod, also when containers do not stop, and again those that are not ready', async () => {
-    await using h = await virtualNode();
-    h.write('web', pod('web'));
-    await h.until('it runs', () => h.phase('web') === 'Running');
+  it('trap 34: stops every sandbox of its pod, also when containers do not stop, and again those that are not ready', async ({ h }) => {
+    await h.run('web', pod('web'));
     const [old] = h.runtime.dump().sandboxes;
     await h.runtime.call('StopPodSandbox', { podSandboxId: old?.id ?? '' }, { timeoutMs: null, signal: new AbortController().signal });
     await h.until('it runs in another sandbox', () => h.running('web').some((c) => c.sandboxId !== old?.id), 120_000);
@@ -144,8 +134,7 @@ describe('a stop', () => {
 });
 
 describe('a burst of changes during long work', () => {
-  it('trap 60: is answered once, for the newest of them', async () => {
-    await using h = await virtualNode();
+  it('trap 60: is answered once, for the newest of them', async ({ h }) => {
     const web = (image: string) => pod('web', { uid: 'pinned-1', container: { image } });
     h.faults.latencyMs.RunPodSandbox = 20_000;
     h.write('web', web('busybox:1'));
@@ -161,8 +150,7 @@ describe('a burst of changes during long work', () => {
     expect([calls(h, 'RunPodSandbox'), calls(h, 'StopContainer')]).toEqual([1, 0]);
   });
 
-  it('trap 60: never covers a stop', async () => {
-    await using h = await virtualNode();
+  it('trap 60: never covers a stop', async ({ h }) => {
     const web = (image: string) => pod('web', { uid: 'pinned-1', container: { image } });
     h.faults.latencyMs.RunPodSandbox = 20_000;
     h.write('web', web('busybox:1'));

@@ -96,8 +96,7 @@ it('tells a client that has caught up of everything again', async () => {
   await h.advance(1_000);
   const all = sessionsOf(framesOf(slow)).length;
   slow.stuckBytes = BACKLOG_BYTES_MAX + 1;
-  h.write('web', pod('web'));
-  await h.until('web runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web'));
   expect(bridge.figures.skipped).toBeGreaterThan(0);
   const before = slow.texts.length;
   slow.stuckBytes = 0;

@@ -36,8 +36,7 @@ describe('the feed of the inspection page', () => {
     await using h = await virtualNode(INSPECT);
     const v = viewer();
     const joined = attach(hubOf(h), v);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     expect(v.of('events')).toEqual([]);
     watch(joined, { events: true });
     await h.advance(200);
@@ -52,8 +51,7 @@ describe('the feed of the inspection page', () => {
   it('serialises nothing and sets no timer while nobody is attached', async () => {
     await using h = await virtualNode(INSPECT);
     const hub = hubOf(h);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(60_000);
     expect(hub.figures.serialised).toBe(0);
     const v = viewer();
@@ -71,8 +69,7 @@ describe('the feed of the inspection page', () => {
     attach(hub, v);
     expect(v.frames.map((f) => f.t)).toEqual(['hello', 'snapshot']);
     expect(actorsOf(v.frames).get('node/pods/podManager')?.state).toBe('ready');
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(150);
     const worker = actorsOf(v.frames).get(h.workerPath('web'));
     expect(worker?.name).toBe('web-n1');
@@ -90,8 +87,7 @@ describe('the feed of the inspection page', () => {
     const hub = hubOf(h);
     const v = viewer();
     attach(hub, v);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(5_000);
     const seqs = v.of('delta').map((d) => d.seq);
     expect(seqs.length).toBeGreaterThan(3);
@@ -108,8 +104,7 @@ describe('the feed of the inspection page', () => {
     attach(hub, slow);
     attach(hub, quick);
     slow.stuckBytes = BACKLOG_BYTES_MAX + 1;
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(1_100);
     expect(quick.of('delta').length).toBeGreaterThan(0);
     expect(slow.of('delta')).toEqual([]);
@@ -204,8 +199,7 @@ describe('a watched actor', () => {
   it('shows its chart, the state that it is in, the transitions it took and what it would take next', async () => {
     await using h = await virtualNode(INSPECT);
     const hub = hubOf(h);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(5_000);
     const v = viewer();
     const joined = attach(hub, v);
@@ -224,8 +218,7 @@ describe('a watched actor', () => {
   it('is none where its name is that of what every object has; other viewers come, see and go', async () => {
     await using h = await virtualNode(INSPECT);
     const hub = hubOf(h);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     const bad = attach(hub, viewer());
     const v = viewer();
     const good = attach(hub, v);
@@ -271,8 +264,7 @@ describe('a watched pod', () => {
     const hub = hubOf(h);
     const v = viewer();
     const joined = attach(hub, v);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     watch(joined, { pod: h.uid('web') });
     await h.advance(2_000);
     const told = v.of('pod').at(-1)?.pod;

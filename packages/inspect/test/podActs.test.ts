@@ -54,8 +54,7 @@ it('deletes a pod of the API by its UID, once it was said what happens; a static
 it('restarts a pod, and the event says over what', async () => {
   await using h = await virtualNode(INSPECT);
   const never = { name: 'job', image: 'busybox:1', restartPolicy: 'Never' };
-  h.write('web', pod('web', { spec: { containers: [{ name: 'main', image: 'busybox:1' }, never] } }));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web', { spec: { containers: [{ name: 'main', image: 'busybox:1' }, never] } }));
   const uid = h.uid('web');
   expect((await act(h, 'restart', { uid, preview: true })).lines).toEqual([
     'These containers end and start again in place: main.',

@@ -63,8 +63,7 @@ describe('an allocation', () => {
     const text = new TextDecoder().decode(await h.fs.readFile(STATE, { bytesMax: 1 << 20 }));
     const kept = [...decodeClaims(text).values()].flatMap((r) => r.drivers.get(DRIVER) ?? []).map((d) => d.shareId);
     expect(kept.sort()).toEqual(['share-1', 'share-2']);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('known again', () => known(h).length === 2);
     for (const name of ['one', 'two']) drop(h, `pods/${name}`);
     await h.until('gone', () => inApi(h, 'one') === undefined && inApi(h, 'two') === undefined);

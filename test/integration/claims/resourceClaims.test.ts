@@ -2,12 +2,13 @@
 
 import { decisionsFrame } from '@actorlet/inspect/src/feed/decisions.ts';
 import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { INSPECT, inspectedOf } from '../../../packages/inspect/test/rig.ts';
 import { claimHealthView } from '../../../src/machines/allocation/claims/messages.ts';
 import { HEALTH_MAX } from '../../../src/machines/allocation/claims/types.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { created, drop, events, inApi, isReady, NS } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { whyOf } from '../told.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 import {
@@ -34,14 +35,15 @@ import {
   withClaim,
 } from './resourceClaims.ts';
 
+const it = itWith(claimNode);
+
 const cdi = (h: VirtualNode, name: string) => created(h, name).map((c) => (c.CDIDevices ?? []).map((d) => d.name));
 const worker = (h: VirtualNode, name: string) =>
   h.tree.registry.read(podsView)?.value.records.get(inApi(h, name)?.metadata.uid ?? '')?.worker;
 const methods = (h: VirtualNode) => h.dra.calls.map((c) => c.method);
 
 describe('a claim', () => {
-  it('is prepared before the sandbox, gives its devices to the container, and is unprepared after the pod', async () => {
-    await using h = await claimNode();
+  it('is prepared before the sandbox, gives its devices to the container, and is unprepared after the pod', async ({ h }) => {
     const gpu = driver(h);
     const { uid } = withClaim(h, 'web');
     await h.until('Ready', () => isReady(h, 'web'));
@@ -70,8 +72,7 @@ describe('a claim', () => {
       return { lose: () => (lost = true), isLost: () => lost };
     };
 
-    it('is prepared again before the next try, and once', async () => {
-      await using h = await claimNode();
+    it('is prepared again before the next try, and once', async ({ h }) => {
       driver(h);
       await registered(h);
       const { uid } = withClaim(h, 'web');
@@ -88,8 +89,7 @@ describe('a claim', () => {
       expect([methods(h).length, chart(h, 'default/web-gpu')]).toEqual([prepared, 'prepared']);
     });
 
-    it('of a running pod is prepared again when its container restarts', async () => {
-      await using h = await claimNode();
+    it('of a running pod is prepared again when its container restarts', async ({ h }) => {
       driver(h);
       await registered(h);
       const pod = unbound(h, 'web', { ...using('web-gpu'), life: 'run=5s,exit=1;run=forever' });
@@ -120,8 +120,7 @@ describe('a claim', () => {
     );
   });
 
-  it('of a template is found in the status of the pod, and must be owned by it', async () => {
-    await using h = await claimNode();
+  it('of a template is found in the status of the pod, and must be owned by it', async ({ h }) => {
     driver(h);
     await registered(h);
     const templated = {
@@ -150,8 +149,7 @@ describe('a claim', () => {
     );
   });
 
-  it('that is made after its pod was bound is used as soon as the status of the pod names it', async () => {
-    await using h = await claimNode();
+  it('that is made after its pod was bound is used as soon as the status of the pod names it', async ({ h }) => {
     driver(h);
     await registered(h);
     const pod = unbound(h, 'web', {
@@ -167,8 +165,7 @@ describe('a claim', () => {
     expect(cdi(h, 'web')).toEqual([[`${DRIVER}/claim=${uid}`]]);
   });
 
-  it('that several pods and containers use is prepared once, and unprepared after the last', async () => {
-    await using h = await claimNode();
+  it('that several pods and containers use is prepared once, and unprepared after the last', async ({ h }) => {
     driver(h, {
       devices: () => [
         { pool: 'p', device: 'a', shareId: null, requests: ['big'], cdiIds: ['x/y=big'] },
@@ -192,8 +189,7 @@ describe('a claim', () => {
     expect(methods(h)).toEqual(['NodePrepareResources', 'NodeUnprepareResources']);
   });
 
-  it('is prepared as soon as its driver has registered, however long that took', async () => {
-    await using h = await claimNode();
+  it('is prepared as soon as its driver has registered, however long that took', async ({ h }) => {
     withClaim(h, 'web');
     await h.until('it is told', () => events(h, 'FailedPrepareDynamicResources').length > 0);
     await h.advance(40_000);
@@ -228,8 +224,7 @@ describe('a claim', () => {
     },
   );
 
-  it('that was made again under its name waits until the old one is unprepared', async () => {
-    await using h = await claimNode();
+  it('that was made again under its name waits until the old one is unprepared', async ({ h }) => {
     driver(h);
     await registered(h);
     withClaim(h, 'web', 'shared');
@@ -267,8 +262,7 @@ describe('a claim', () => {
     expect(known(h)).toEqual([]);
   });
 
-  it('keeps its pod until it is unprepared', async () => {
-    await using h = await claimNode();
+  it('keeps its pod until it is unprepared', async ({ h }) => {
     const gpu = driver(h);
     withClaim(h, 'web');
     await h.until('Ready', () => isReady(h, 'web'));
@@ -286,8 +280,7 @@ describe('a claim', () => {
 });
 
 describe('a restart of the daemon', () => {
-  it('finds its claims again, and unprepares those of pods that went meanwhile', async () => {
-    await using h = await claimNode();
+  it('finds its claims again, and unprepares those of pods that went meanwhile', async ({ h }) => {
     const gpu = driver(h);
     withClaim(h, 'web');
     withClaim(h, 'gone');
@@ -304,8 +297,7 @@ describe('a restart of the daemon', () => {
     expect(gpu.prepared.size).toBe(0);
   });
 
-  it('unprepares those of a pod that it does not let in any more, although its object stays', async () => {
-    await using h = await claimNode();
+  it('unprepares those of a pod that it does not let in any more, although its object stays', async ({ h }) => {
     const gpu = driver(h);
     h.faults.fault = (method) => (method === 'RunPodSandbox' ? { kind: 'refuse', code: 2, details: 'no network yet' } : undefined);
     withClaim(h, 'web');
@@ -320,8 +312,7 @@ describe('a restart of the daemon', () => {
     expect(inApi(h, 'web')?.status.phase).toBe('Failed');
   });
 
-  it('with a record that cannot be believed goes on, and prepares anew what containers need', async () => {
-    await using h = await claimNode();
+  it('with a record that cannot be believed goes on, and prepares anew what containers need', async ({ h }) => {
     driver(h);
     const { uid } = withClaim(h, 'web');
     await h.until('Ready', () => isReady(h, 'web'));
@@ -356,8 +347,7 @@ describe('a driver', () => {
     expect(slices(h)).toEqual(['elsewhere', 'other']);
   });
 
-  it('may serve both versions: the first that it names and the node knows is spoken; a stranger is told', async () => {
-    await using h = await claimNode();
+  it('may serve both versions: the first that it names and the node knows is spoken; a stranger is told', async ({ h }) => {
     driver(h, { versions: ['v9.DRAPlugin'] });
     await h.until('it is told', () => h.drivers.told.length > 0);
     expect(h.drivers.told[0]?.error).toContain('none of services supported by the plugin (["v9.DRAPlugin"]) are supported by the kubelet');
@@ -403,8 +393,7 @@ describe('a driver', () => {
     await h.until('Ready', () => isReady(h, 'web'), 60_000);
   });
 
-  it('that serves at no path of a socket may not register, and is told so; the manager goes on', async () => {
-    await using h = await claimNode();
+  it('that serves at no path of a socket may not register, and is told so; the manager goes on', async ({ h }) => {
     const odd = ['gpu.sock', 'tcp://127.0.0.1:1', '/run/a\nb.sock'];
     for (const [i, endpoint] of odd.entries()) driver(h, { endpoint, socket: `${ROOT}/plugins_registry/${i}.sock` });
     await h.until('all are told', () => new Set(h.drivers.told.map((t) => t.socket)).size === odd.length);
@@ -418,8 +407,7 @@ describe('a driver', () => {
     expect(cdi(h, 'web')).toEqual([[`${DRIVER}/claim=${uid}`]]);
   });
 
-  it('that lists 10,000 devices with names that are no CDI names is taken at its word', async () => {
-    await using h = await claimNode();
+  it('that lists 10,000 devices with names that are no CDI names is taken at its word', async ({ h }) => {
     const names = Array.from({ length: 10_000 }, (_, i) => `no cdi name \u0000 ${i}`);
     driver(h, { devices: () => names.map((n) => ({ pool: '', device: n, shareId: null, requests: [], cdiIds: [n] })) });
     withClaim(h, 'web');
@@ -428,8 +416,7 @@ describe('a driver', () => {
     expect(await onDisk(h)).toEqual(['default/web-gpu']);
   });
 
-  it('that says how its devices are is heard in the status of pods', async () => {
-    await using h = await claimNode();
+  it('that says how its devices are is heard in the status of pods', async ({ h }) => {
     driver(h, { health: [] });
     const { uid } = withClaim(h, 'web');
     await h.until('Ready', () => isReady(h, 'web'));
@@ -444,8 +431,7 @@ describe('a driver', () => {
   });
 });
 
-it('health of devices that a driver tells of without end is kept for as long as it holds, and of so many devices', async () => {
-  await using h = await claimNode();
+it('health of devices that a driver tells of without end is kept for as long as it holds, and of so many devices', async ({ h }) => {
   driver(h, { health: [] });
   await registered(h);
   await h.advance(5_000);
@@ -484,8 +470,7 @@ describe('extended resources of a claim', () => {
   });
 });
 
-it('reserves again, and the pod goes on', async () => {
-  await using h = await claimNode();
+it('reserves again, and the pod goes on', async ({ h }) => {
   driver(h);
   const pod = unbound(h, 'web', using('shared'));
   claim(h, 'shared');

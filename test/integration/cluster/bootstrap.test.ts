@@ -1,5 +1,6 @@
 /** A node that gets its first certificate from the cluster, in virtual time, against the simulated API server. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
+import { itWith } from '../onNode.ts';
 import { pod } from '../virtualNode.ts';
 import {
   approve,
@@ -18,6 +19,8 @@ import {
   requests,
   text,
 } from './virtualCertificates.ts';
+
+const it = itWith(bootstrapping);
 
 describe('a node without a certificate', () => {
   it('asks with the bootstrap credentials, waits for approval, keeps the pair and writes the kubeconfig, and runs pods meanwhile', async () => {
@@ -47,21 +50,18 @@ describe('a node without a certificate', () => {
     expect(left).toBeLessThanOrEqual(86_400);
   });
 
-  it('shows no key in log, state or view', async () => {
-    await using h = await bootstrapping();
+  it('shows no key in log, state or view', async ({ h }) => {
     await asked(h);
     approve(h, only(h));
     await h.until('it rests', () => h.state(CLIENT) === 'resting');
     expect(JSON.stringify([h.lines, h.tree.state(), h.tree.actorAt(CLIENT)?.getSnapshot()])).not.toMatch(/KEY key/);
   });
 
-  it('waits for the same request after a crash, with the key it had', async () => {
-    await using h = await bootstrapping();
+  it('waits for the same request after a crash, with the key it had', async ({ h }) => {
     await asked(h);
     await h.until('it waits', () => h.state(CLIENT) === 'asking.waiting.watching');
     const first = only(h);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('it waits again', () => h.state(CLIENT) === 'asking.waiting.watching');
     expect(pending(h).map((c) => c.metadata.uid)).toEqual([first.metadata.uid]);
     approve(h, first);
@@ -69,8 +69,7 @@ describe('a node without a certificate', () => {
     expect(await text(h, CLIENT_PEM)).toContain('KEY key-1\n');
   });
 
-  it('finds a certificate that was signed while it was down', async () => {
-    await using h = await bootstrapping();
+  it('finds a certificate that was signed while it was down', async ({ h }) => {
     await asked(h);
     await h.crash();
     approve(h, only(h));
@@ -79,8 +78,7 @@ describe('a node without a certificate', () => {
     expect(requests(h)).toHaveLength(1);
   });
 
-  it('writes the kubeconfig when a crash came between certificate and kubeconfig', async () => {
-    await using h = await bootstrapping();
+  it('writes the kubeconfig when a crash came between certificate and kubeconfig', async ({ h }) => {
     await asked(h);
     h.fs.failing = (op, path) => (op === 'writeFile' && path.startsWith(KUBECONFIG.path) ? 'EIO' : undefined);
     approve(h, only(h));
@@ -116,8 +114,7 @@ describe('a node without a certificate', () => {
     await h.until('it rests', () => h.state(CLIENT) === 'resting');
   });
 
-  it('asks again for a request that was removed, under the same name', async () => {
-    await using h = await bootstrapping();
+  it('asks again for a request that was removed, under the same name', async ({ h }) => {
     await asked(h);
     await h.until('it waits', () => h.state(CLIENT) === 'asking.waiting.watching');
     const first = only(h);
@@ -161,8 +158,7 @@ describe('a node without a certificate', () => {
     await asked(h);
   });
 
-  it('gets through lost answers, cut watches and expired history', async () => {
-    await using h = await bootstrapping();
+  it('gets through lost answers, cut watches and expired history', async ({ h }) => {
     await asked(h);
     await h.until('it waits', () => h.state(CLIENT) === 'asking.waiting.watching');
     await h.advance(1_000);
@@ -180,8 +176,7 @@ describe('a node without a certificate', () => {
     expect(requests(h)).toHaveLength(1);
   });
 
-  it('refuses a certificate that is not for its key', async () => {
-    await using h = await bootstrapping();
+  it('refuses a certificate that is not for its key', async ({ h }) => {
     await asked(h);
     approve(h, only(h), { change: { key: 'stolen' } as object });
     await h.until('it backs off', () => h.state(CLIENT) === 'backingOff');

@@ -1,7 +1,7 @@
 /** What waits while pods start and stop: changes of a status that the next one says again, and events while many pods have their turn. */
 import { describe, expect, it } from 'vitest';
 import type { VirtualNode } from '../virtualNode.ts';
-import { cluster, create, drop, inApi, isReady } from './clusterPods.ts';
+import { cluster, create, createReady, drop, inApi, isReady } from './clusterPods.ts';
 
 /** Bodies of the patches of that pod's status, oldest first. */
 function patches(h: VirtualNode, name: string): Record<string, unknown>[] {
@@ -24,8 +24,7 @@ describe('a change of a status that the next one says again', () => {
         Object.assign(faults.latencyMs, { RunPodSandbox: 800, CreateContainer: 800, StartContainer: 800, StopPodSandbox: 1_500 }),
     });
     h.kube.store.leavesOut = new Set(unknown);
-    create(h, 'web');
-    await h.until('Ready in the API', () => isReady(h, 'web'));
+    await createReady(h, 'web');
     expect(patches(h, 'web').map((p) => p.phase)).toEqual([undefined, 'Running']);
     expect(patches(h, 'web')[1]).toHaveProperty('podIPs');
     drop(h, 'pods/web', 2);

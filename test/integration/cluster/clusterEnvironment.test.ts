@@ -1,10 +1,11 @@
 /** Environment and pull credentials of pods of the API: a whole node in virtual time. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { servicesView } from '../../../src/machines/services/objects/messages.ts';
 import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
 import {
   ACCESS,
@@ -14,6 +15,7 @@ import {
   configMap,
   create,
   created,
+  createReady,
   envOf,
   events,
   fromSecret,
@@ -27,8 +29,7 @@ import {
 } from './clusterPods.ts';
 
 describe('the environment of a container', () => {
-  it('takes secrets, config maps and services', async () => {
-    await using h = await cluster();
+  it('takes secrets, config maps and services', async ({ h }) => {
     secret(h, 's', { password: 'hunter2' });
     configMap(h, 'c', { MODE: 'fast', '1bad': 'x' });
     service(h, 'kubernetes', '10.0.0.1');
@@ -57,8 +58,7 @@ describe('the environment of a container', () => {
     });
   });
 
-  it('that lacks a secret is CreateContainerConfigError in the words of the reference, and starts when it comes', async () => {
-    await using h = await cluster();
+  it('that lacks a secret is CreateContainerConfigError in the words of the reference, and starts when it comes', async ({ h }) => {
     create(h, 'web', { container: { env: [fromSecret('s', 'password')] } });
     await h.until('told', () => waiting(h, 'web')?.reason === 'CreateContainerConfigError');
     expect(waiting(h, 'web')?.message).toBe('secret "s" not found');
@@ -70,11 +70,9 @@ describe('the environment of a container', () => {
     expect(inApi(h, 'web')?.status.containerStatuses?.[0]?.restartCount).toBe(0);
   });
 
-  it('is what it was while the API server is away: containers that crash are started again', async () => {
-    await using h = await cluster();
+  it('is what it was while the API server is away: containers that crash are started again', async ({ h }) => {
     secret(h, 's', { password: 'hunter2' });
-    create(h, 'web', { container: { env: [fromSecret('s', 'password')] }, life: 'run=90s,exit=1' });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { container: { env: [fromSecret('s', 'password')] }, life: 'run=90s,exit=1' });
     h.kube.trouble.down = true;
     h.kube.cutWatches('truncate');
     await h.until('started again', () => created(h, 'web').length === 3, 600_000);
@@ -107,8 +105,7 @@ describe('pull secrets', () => {
     spec: { imagePullSecrets: names.map((name) => ({ name })) },
   });
 
-  it('reach the runtime, and nothing else shows them', async () => {
-    await using h = await cluster();
+  it('reach the runtime, and nothing else shows them', async ({ h }) => {
     login(h, 'pull', JSON.stringify({ auths: { 'registry.example.com': { username: 'me', password: 'hunter2' } } }));
     secret(h, 's', { k: 'hunter2' });
     account(h);
@@ -128,18 +125,15 @@ describe('pull secrets', () => {
     expect(said).not.toMatch(new RegExp(`hunter2|${btoa('hunter2')}|token\\.[0-9a-f]`));
   });
 
-  it('that are missing are told, and the pull is tried without', async () => {
-    await using h = await cluster();
-    create(h, 'web', priv('none', 'also'));
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('that are missing are told, and the pull is tried without', async ({ h }) => {
+    await createReady(h, 'web', priv('none', 'also'));
     expect(events(h, 'FailedToRetrieveImagePullSecret')[0]).toBe(
       'Unable to retrieve some image pull secrets (also, none); attempting to pull the image may not succeed.',
     );
     expect(pulls(h).map((p) => p.auth)).toEqual([undefined]);
   });
 
-  it('that cannot be read fail the pull without showing them', async () => {
-    await using h = await cluster();
+  it('that cannot be read fail the pull without showing them', async ({ h }) => {
     login(h, 'pull', '{"auths": hunter2');
     create(h, 'web', priv('pull'));
     await h.until('told', () => waiting(h, 'web')?.reason === 'ErrImagePull');

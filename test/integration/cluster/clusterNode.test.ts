@@ -1,5 +1,6 @@
 /** What a whole node tells the cluster about itself, in virtual time, against the simulated API server. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
+import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
 import { cluster, create, created, envOf, events, inApi, isReady, NS, waiting } from './clusterPods.ts';
 
@@ -32,8 +33,7 @@ function told(h: VirtualNode): string[] {
 }
 
 describe('events about the node', () => {
-  it('are its start and the first word on each pressure, and none on Ready (trap 50)', async () => {
-    await using h = await cluster();
+  it('are its start and the first word on each pressure, and none on Ready (trap 50)', async ({ h }) => {
     await h.until('Ready', () => readyOf(h)?.status === 'True');
     const fresh = ['Starting x1', 'NodeHasSufficientMemory x1', 'NodeHasNoDiskPressure x1', 'NodeHasSufficientPID x1'];
     await h.until('told', () => told(h).length >= fresh.length);
@@ -44,8 +44,7 @@ describe('events about the node', () => {
     expect(told(h)).toEqual(fresh);
   });
 
-  it('say that it is cordoned, and that it is not any more', async () => {
-    await using h = await cluster();
+  it('say that it is cordoned, and that it is not any more', async ({ h }) => {
     await h.until('Ready', () => readyOf(h)?.status === 'True');
     patchNode(h, { spec: { unschedulable: true } });
     await h.until('told', () => told(h).includes('NodeNotSchedulable x1'));
@@ -134,8 +133,7 @@ describe('the addresses of a node', () => {
 });
 
 describe('parts of the status', () => {
-  it('that cannot be had hold up no other: they stay what they were (trap 49)', async () => {
-    await using h = await cluster();
+  it('that cannot be had hold up no other: they stay what they were (trap 49)', async ({ h }) => {
     await h.until('Ready', () => readyOf(h)?.status === 'True');
     create(h, 'web');
     await h.until('web runs', () => inApi(h, 'web')?.status.phase === 'Running');
@@ -183,8 +181,7 @@ describe('a network that is not ready', () => {
 });
 
 describe('a sweep for dead containers', () => {
-  it('that cannot be made is told of the node (ContainerGCFailed)', async () => {
-    await using h = await cluster();
+  it('that cannot be made is told of the node (ContainerGCFailed)', async ({ h }) => {
     await h.until('Ready', () => readyOf(h)?.status === 'True');
     h.faults.fault = (method) => (method === 'ListContainers' ? { kind: 'refuse', code: 13, details: 'no list today' } : undefined);
     await h.until('told', () => events(h, 'ContainerGCFailed').length > 0, 180_000);
@@ -296,8 +293,7 @@ describe('the room of the node', () => {
 });
 
 describe('the range of pod addresses', () => {
-  it('is told to the runtime when the cluster gives or changes it, again until it took it', async () => {
-    await using h = await cluster();
+  it('is told to the runtime when the cluster gives or changes it, again until it took it', async ({ h }) => {
     await h.until('Ready', () => readyOf(h)?.status === 'True');
     const asked = () => h.calls.filter((c) => c.method === 'UpdateRuntimeConfig').map((c) => c.req);
     expect(asked()).toEqual([]);
@@ -399,8 +395,7 @@ describe('an extended resource that an administrator counts', () => {
   const asking = (amount: string) => ({ container: { resources: { requests: { [FOO]: amount }, limits: { [FOO]: amount } } } });
   const phase = (h: VirtualNode, name: string) => inApi(h, name)?.status.phase;
 
-  it('may be used at once, and stays whatever the node reports', async () => {
-    await using h = await cluster();
+  it('may be used at once, and stays whatever the node reports', async ({ h }) => {
     await h.until('Ready', () => readyOf(h)?.status === 'True');
     patchCapacity(h, '5');
     await h.until('it is allocatable', () => node(h)?.status.allocatable?.[FOO] === '5', 2_000);
@@ -429,8 +424,7 @@ describe('an extended resource that an administrator counts', () => {
     // What runs was let in: fewer of it, and a new start, end nothing.
     patchCapacity(h, '1');
     await h.until('it follows', () => node(h)?.status.allocatable?.[FOO] === '1');
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(30_000);
     expect([phase(h, 'three'), phase(h, 'two')]).toEqual(['Running', 'Running']);
   });

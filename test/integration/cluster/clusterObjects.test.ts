@@ -1,6 +1,7 @@
 /** Secrets, config maps and tokens of pods of the API: a whole node in virtual time. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { apiView } from '../../../src/machines/api/messages.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import {
   account,
   base64,
@@ -8,6 +9,7 @@ import {
   configMap,
   create,
   created,
+  createReady,
   dirOf,
   drop,
   envOf,
@@ -29,11 +31,9 @@ import {
 } from './clusterPods.ts';
 
 describe('a service account token', () => {
-  it('stands in its volume beside the CA and the namespace, bound to the pod', async () => {
-    await using h = await cluster();
+  it('stands in its volume beside the CA and the namespace, bound to the pod', async ({ h }) => {
     account(h);
-    const p = create(h, 'web', withToken());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const p = await createReady(h, 'web', withToken());
     const dir = dirOf(p, 'projected', 'kube-api-access');
     expect(await read(h, dir, 'token')).toMatch(/^token\./);
     expect(await read(h, dir, 'ca.crt')).toBe('the CA');
@@ -55,11 +55,9 @@ describe('a service account token', () => {
     );
   });
 
-  it('is replaced when four fifths of its life are over, and not before', async () => {
-    await using h = await cluster();
+  it('is replaced when four fifths of its life are over, and not before', async ({ h }) => {
     account(h);
-    const p = create(h, 'web', withToken());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const p = await createReady(h, 'web', withToken());
     const dir = dirOf(p, 'projected', 'kube-api-access');
     const first = await read(h, dir, 'token');
     await h.advance(3_607_000 * 0.8 - 60_000);
@@ -70,11 +68,9 @@ describe('a service account token', () => {
     expect(await read(h, dir, 'token')).not.toBe(first);
   });
 
-  it('that cannot be replaced serves on while it is good; then it is an error that heals by itself', async () => {
-    await using h = await cluster();
+  it('that cannot be replaced serves on while it is good; then it is an error that heals by itself', async ({ h }) => {
     account(h);
-    const p = create(h, 'web', withToken());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const p = await createReady(h, 'web', withToken());
     const dir = dirOf(p, 'projected', 'kube-api-access');
     const first = await read(h, dir, 'token');
     h.kube.trouble.verdict = (r) => (r.path.endsWith('/token') ? { delayMs: 0, refuse: { status: 500 } } : { delayMs: 0 });
@@ -97,8 +93,7 @@ describe('a service account token', () => {
     expect(now).not.toBe(first);
   });
 
-  it('of an account that is not there holds the pod back, saying so, until it is', async () => {
-    await using h = await cluster();
+  it('of an account that is not there holds the pod back, saying so, until it is', async ({ h }) => {
     configMap(h, 'kube-root-ca.crt', { 'ca.crt': 'the CA' });
     create(h, 'web', withToken());
     await h.until('told', () => events(h, 'FailedMount').length > 0);
@@ -116,11 +111,9 @@ describe('secrets and config maps in volumes', () => {
     spec: { volumes: [{ name: 'v', ...source }] },
   });
 
-  it('are shown anew within moments of their change', async () => {
-    await using h = await cluster();
+  it('are shown anew within moments of their change', async ({ h }) => {
     configMap(h, 'c', { a: 'one' });
-    const p = create(h, 'web', volume({ configMap: { name: 'c' } }));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const p = await createReady(h, 'web', volume({ configMap: { name: 'c' } }));
     expect(await read(h, dirOf(p, 'configmap', 'v'), 'a')).toBe('one');
     patch(h, 'configmaps/c', { data: { a: 'two' } });
     await h.advance(2_000);
@@ -142,8 +135,7 @@ describe('secrets and config maps in volumes', () => {
     expect(await read(h, dirOf(p, 'secret', 'v'), 'key')).toBe('value');
   });
 
-  it('that come after a long while are mounted at once', async () => {
-    await using h = await cluster();
+  it('that come after a long while are mounted at once', async ({ h }) => {
     create(h, 'web', volume({ secret: { secretName: 's' } }));
     await h.until('told', () => events(h, 'FailedMount').length > 0);
     await h.advance(600_000);
@@ -153,17 +145,13 @@ describe('secrets and config maps in volumes', () => {
     await h.until('Ready', () => isReady(h, 'web'), 60_000);
   });
 
-  it('that are optional and not there are empty', async () => {
-    await using h = await cluster();
-    create(h, 'web', volume({ secret: { secretName: 's', optional: true } }));
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('that are optional and not there are empty', async ({ h }) => {
+    await createReady(h, 'web', volume({ secret: { secretName: 's', optional: true } }));
   });
 
-  it('stay as they are while the API server is away, and are followed again afterwards', async () => {
-    await using h = await cluster();
+  it('stay as they are while the API server is away, and are followed again afterwards', async ({ h }) => {
     configMap(h, 'c', { a: 'one' });
-    const p = create(h, 'web', volume({ configMap: { name: 'c' } }));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const p = await createReady(h, 'web', volume({ configMap: { name: 'c' } }));
     h.kube.trouble.down = true;
     h.kube.cutWatches('truncate');
     await h.advance(300_000);
@@ -180,8 +168,7 @@ describe('secrets and config maps in volumes', () => {
 describe('watches of objects', () => {
   const env = (name: string) => ({ container: { env: [fromSecret(name, 'k')] } });
 
-  it('are one per object however many pods name it, and end with the last of them', async () => {
-    await using h = await cluster();
+  it('are one per object however many pods name it, and end with the last of them', async ({ h }) => {
     secret(h, 's', { k: 'v' });
     create(h, 'a', env('s'));
     create(h, 'b', env('s'));
@@ -199,13 +186,11 @@ describe('watches of objects', () => {
     expect(watches(h, 'secrets')).toHaveLength(1);
   });
 
-  it('end when the object is immutable; a later pod is shown what stands there then (trap 67)', async () => {
-    await using h = await cluster();
+  it('end when the object is immutable; a later pod is shown what stands there then (trap 67)', async ({ h }) => {
     await h.advance(5_000);
     const open = h.kube.openWatches();
     secret(h, 's', { k: 'one' }, { immutable: true });
-    create(h, 'a', env('s'));
-    await h.until('it runs', () => isReady(h, 'a'));
+    await createReady(h, 'a', env('s'));
     await h.advance(1_000);
     expect(h.kube.openWatches()).toBe(open);
     const from = h.kube.calls.length;
@@ -213,15 +198,13 @@ describe('watches of objects', () => {
     expect(h.kube.calls.slice(from).filter((c) => c.request.path.endsWith('/secrets'))).toEqual([]);
     drop(h, 'secrets/s');
     secret(h, 's', { k: 'two' }, { immutable: true });
-    create(h, 'b', env('s'));
-    await h.until('b runs', () => isReady(h, 'b'));
+    await createReady(h, 'b', env('s'));
     expect(envOf(created(h, 'b')[0]).PASSWORD).toBe('two');
     await h.advance(1_000);
     expect(h.kube.openWatches()).toBe(open);
   });
 
-  it('are found again for running pods when the actor was killed', async () => {
-    await using h = await cluster();
+  it('are found again for running pods when the actor was killed', async ({ h }) => {
     secret(h, 's', { k: 'one' });
     create(h, 'a', {
       ...env('s'),
@@ -242,13 +225,11 @@ describe('watches of objects', () => {
   it('are none with strategy Cache, which asks again when its time is over and for each new pod', async () => {
     await using h = await cluster({ config: { configMapAndSecretChangeDetectionStrategy: 'Cache' } });
     secret(h, 's', { k: 'one' });
-    create(h, 'a', env('s'));
-    await h.until('it runs', () => isReady(h, 'a'));
+    await createReady(h, 'a', env('s'));
     expect(watches(h, 'secrets')).toEqual([]);
     expect(gets(h, 'secrets/s')).toBe(1);
     patch(h, 'secrets/s', { data: base64({ k: 'two' }) });
-    create(h, 'b', env('s'));
-    await h.until('b runs', () => isReady(h, 'b'));
+    await createReady(h, 'b', env('s'));
     expect(envOf(created(h, 'b')[0]).PASSWORD).toBe('two');
     expect(gets(h, 'secrets/s')).toBe(2);
   });
@@ -304,8 +285,7 @@ describe('a pod that waits for what is not there', () => {
     expect(h.mounts.table).toEqual([]);
   });
 
-  it('starts although the daemon was killed meanwhile', async () => {
-    await using h = await cluster();
+  it('starts although the daemon was killed meanwhile', async ({ h }) => {
     create(h, 'web', both);
     await h.until('told', () => events(h, 'FailedMount').length > 0);
     await h.crash();
@@ -318,8 +298,7 @@ describe('a pod that waits for what is not there', () => {
   });
 });
 
-it('many pods at once cost one token each and one watch in all', async () => {
-  await using h = await cluster();
+it('many pods at once cost one token each and one watch in all', async ({ h }) => {
   account(h);
   const names = Array.from({ length: 40 }, (_, i) => `p${i}`);
   for (const name of names) create(h, name, withToken());

@@ -38,6 +38,11 @@ export function create(h: VirtualNode, name: string, o: Parameters<typeof manife
   if (!made.ok) throw new Error(made.failure.message);
   return made.body as Pod;
 }
+export async function createReady(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Promise<Pod> {
+  const pod = create(h, name, o);
+  await h.until(`${name} is Ready`, () => isReady(h, name));
+  return pod;
+}
 export function inApi(h: VirtualNode, name: string): Pod | undefined {
   const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/${name}` });
   return got.ok ? (got.body as Pod) : undefined;

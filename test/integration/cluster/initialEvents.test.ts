@@ -1,11 +1,12 @@
 /** The first state of the pods of a node by a stream of initial events, from servers that send, refuse, ignore or break it off. */
 
 import { explainNode } from '@actorlet/shown/src/why/whyNode.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { liveMoment } from '../../../src/actors/edge/answers/liveMoment.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
 import { INITIAL_SILENCE_MAX_MS } from '../../../src/machines/api/listWatchMachine.ts';
 import { apiView } from '../../../src/machines/api/messages.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 import { cluster, create, created, isReady } from './clusterPods.ts';
 
@@ -45,8 +46,7 @@ const untouched = (h: VirtualNode): void => {
 };
 
 describe('the first state of the pods of a node', () => {
-  it('comes by one watch, which goes on', async () => {
-    await using h = await cluster();
+  it('comes by one watch, which goes on', async ({ h }) => {
     await withPods(h);
     const from = h.kube.calls.length;
     await again(h);
@@ -68,8 +68,7 @@ describe('the first state of the pods of a node', () => {
     untouched(h);
   });
 
-  it('takes what comes twice once', async () => {
-    await using h = await cluster();
+  it('takes what comes twice once', async ({ h }) => {
     await withPods(h);
     h.kube.trouble.line = () => 'duplicate';
     await again(h);
@@ -88,8 +87,7 @@ describe('the first state of the pods of a node', () => {
     untouched(h);
   });
 
-  it('comes by a list from a server that never ends its stream, and says meanwhile where it is stuck', async () => {
-    await using h = await cluster();
+  it('comes by a list from a server that never ends its stream, and says meanwhile where it is stuck', async ({ h }) => {
     await withPods(h);
     h.kube.initialEvents = 'ignore';
     const from = h.kube.calls.length;

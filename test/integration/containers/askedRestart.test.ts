@@ -1,7 +1,8 @@
 /** A restart of a pod that a person asks for, on a whole node in virtual time. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { askRestart, type RestartResult, type RestartWish } from '../../../src/actors/edge/admin/restarts.ts';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
+import { itOnNode as it } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 /** The answer comes in the step in which the worker hears of it; an asker that waits is answered at the end of its time. */
@@ -32,8 +33,7 @@ const app = { name: 'app', image: 'busybox:1', lifecycle: { preStop: { sleep: { 
 const proxied = { inits: [{}, { restartPolicy: 'Always' }], lives: { 'init-0': 'run=100ms' }, spec: { containers: [app] } };
 
 describe('a restart that a person asks for', () => {
-  it('ends what runs and starts it again in its sandbox, at once, and once', async () => {
-    await using h = await virtualNode();
+  it('ends what runs and starts it again in its sandbox, at once, and once', async ({ h }) => {
     h.write('web', pod('web'));
     await ready(h);
     const [sandbox] = h.runtime.dump().sandboxes.map((s) => s.id);
@@ -53,8 +53,7 @@ describe('a restart that a person asks for', () => {
     expect(h.runtime.dump().sandboxes.map((s) => s.id)).toEqual([sandbox]);
   });
 
-  it('is no crash: neither it nor the next one waits, and a container that crashes later begins its series', async () => {
-    await using h = await virtualNode();
+  it('is no crash: neither it nor the next one waits, and a container that crashes later begins its series', async ({ h }) => {
     h.write('web', pod('web', { life: `${'run=1h;'.repeat(8)}run=1s,exit=1` }));
     await ready(h);
     for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) {
@@ -67,8 +66,7 @@ describe('a restart that a person asks for', () => {
     await h.until('it crashes and starts at once', () => counts(h).main === 9, 10_000);
   });
 
-  it('ends the back-off of a crash, which the next crash goes on with', async () => {
-    await using h = await virtualNode();
+  it('ends the back-off of a crash, which the next crash goes on with', async ({ h }) => {
     h.write('web', pod('web', { life: 'run=1s,exit=1' }));
     await h.until('it waits for 40 s', () => counts(h).main === 3 && shown(h)[0]?.state.waiting?.reason === 'CrashLoopBackOff', 120_000);
     await h.advance(1_000);
@@ -80,8 +78,7 @@ describe('a restart that a person asks for', () => {
     expect(killing(h)).toEqual([]);
   });
 
-  it('runs preStop hooks, ends sidecars last and starts them first, and runs no init container again', async () => {
-    await using h = await virtualNode();
+  it('runs preStop hooks, ends sidecars last and starts them first, and runs no init container again', async ({ h }) => {
     h.write('web', pod('web', proxied));
     await ready(h);
     h.calls.length = 0;
@@ -122,8 +119,7 @@ describe('a restart that a person asks for', () => {
     },
   );
 
-  it('restarts one container, or an init container that runs, and leaves the others', async () => {
-    await using h = await virtualNode();
+  it('restarts one container, or an init container that runs, and leaves the others', async ({ h }) => {
     h.write(
       'web',
       pod('web', { ...proxied, spec: { containers: [app, { name: 'other', image: 'busybox:1' }] }, lives: { 'init-0': 'run=20s' } }),
@@ -140,8 +136,7 @@ describe('a restart that a person asks for', () => {
     expect(why(await restart(h, { container: 'ap' }))).toContain('it has no container ap, only init-0, init-1, app, other');
   });
 
-  it('asks no restart policy where another follows: OnFailure with code 0, rules about exit codes', async () => {
-    await using h = await virtualNode();
+  it('asks no restart policy where another follows: OnFailure with code 0, rules about exit codes', async ({ h }) => {
     const rules = [{ action: 'RestartAllContainers', exitCodes: { operator: 'NotIn', values: [1] } }];
     const containers = [
       { name: 'main', image: 'busybox:1', restartPolicy: 'OnFailure', restartPolicyRules: rules },
@@ -155,8 +150,7 @@ describe('a restart that a person asks for', () => {
     expect(counts(h)).toEqual({ main: 1, beside: 0 });
   });
 
-  it('is refused where nothing would start again, with what would happen', async () => {
-    await using h = await virtualNode();
+  it('is refused where nothing would start again, with what would happen', async ({ h }) => {
     h.write('web', pod('web', { spec: { restartPolicy: 'Never' } }));
     h.write('job', pod('job', { life: 'run=1s,exit=0', spec: { restartPolicy: 'OnFailure' } }));
     h.write(
@@ -192,8 +186,7 @@ describe('a restart that a person asks for', () => {
     expect(h.running('web')).toHaveLength(1);
   });
 
-  it('is refused for a pod that ends', async () => {
-    await using h = await virtualNode();
+  it('is refused for a pod that ends', async ({ h }) => {
     h.write('web', pod('web', { life: 'term=ignore', spec: { terminationGracePeriodSeconds: 60 } }));
     await ready(h);
     h.remove('web');
@@ -201,8 +194,7 @@ describe('a restart that a person asks for', () => {
     expect(why(await restart(h))).toContain('no source has it any more, and it is being stopped');
   });
 
-  it('waits for nothing that held the pod back, and is refused while the runtime is away', async () => {
-    await using h = await virtualNode();
+  it('waits for nothing that held the pod back, and is refused while the runtime is away', async ({ h }) => {
     h.write('web', pod('web'));
     await ready(h);
     h.faults.away = true;
@@ -240,21 +232,18 @@ describe('a restart that is under way', () => {
     expect(new Set(killing(h))).toEqual(new Set([TEXT]));
   });
 
-  it('is forgotten by a daemon that begins before the container was asked to stop', async () => {
-    await using h = await virtualNode();
+  it('is forgotten by a daemon that begins before the container was asked to stop', async ({ h }) => {
     h.write('web', slow);
     await ready(h);
     await restart(h);
     await h.advance(2_000);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await ready(h);
     await h.advance(120_000);
     expect(counts(h)).toEqual({ main: 0 });
   });
 
-  it('gives way to the end of the pod', async () => {
-    await using h = await virtualNode();
+  it('gives way to the end of the pod', async ({ h }) => {
     h.write('web', slow);
     await ready(h);
     await restart(h);

@@ -2,8 +2,9 @@
  * Ephemeral containers, as `kubectl debug` adds them to a pod that runs: started beside its containers, with sight of
  * the one they are aimed at, never restarted, and stopped with the pod.
  */
-import { describe, expect, it } from 'vitest';
-import { cluster, create, created, drop, inApi, isReady, NS } from '../cluster/clusterPods.ts';
+import { describe, expect } from 'vitest';
+import { created, createReady, drop, inApi, isReady, NS } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 
 function debug(h: VirtualNode, name: string, container: object): void {
@@ -17,10 +18,8 @@ const held = (h: VirtualNode) => h.runtime.dump().containers.map((c) => [c.label
 const running = (h: VirtualNode) => h.running().map((c) => c.id);
 
 describe('an ephemeral container', () => {
-  it('runs beside the containers of its pod, sees the one it is aimed at, and does not touch it', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('runs beside the containers of its pod, sees the one it is aimed at, and does not touch it', async ({ h }) => {
+    await createReady(h, 'web');
     const main = running(h);
     expect(main).toHaveLength(1);
     debug(h, 'web', { name: 'debugger', targetContainerName: 'main' });
@@ -35,27 +34,22 @@ describe('an ephemeral container', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('that ends is not started again, also not after a restart of the daemon, and its pod stays Ready', async () => {
-    await using h = await cluster();
-    create(h, 'web', { lives: { debugger: 'run=1s,exit=3' } });
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('that ends is not started again, also not after a restart of the daemon, and its pod stays Ready', async ({ h }) => {
+    await createReady(h, 'web', { lives: { debugger: 'run=1s,exit=3' } });
     debug(h, 'web', { name: 'debugger' });
     await h.until('ended', () => state(h, 'web')?.terminated !== undefined);
     expect(state(h, 'web')?.terminated).toMatchObject({ exitCode: 3 });
     const before = held(h);
     expect(before.map(([name]) => name).sort()).toEqual(['debugger', 'main']);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(120_000);
     expect(held(h)).toEqual(before);
     expect(isReady(h, 'web')).toBe(true);
     expect(created(h, 'web').filter((c) => c.metadata.name === 'debugger')).toHaveLength(1);
   });
 
-  it('that cannot be started says why, and holds up nothing', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('that cannot be started says why, and holds up nothing', async ({ h }) => {
+    await createReady(h, 'web');
     debug(h, 'web', { name: 'debugger', targetContainerName: 'nobody' });
     await h.until('said', () => state(h, 'web')?.waiting?.reason === 'CreateContainerConfigError');
     expect(state(h, 'web')?.waiting?.message).toContain('nobody');

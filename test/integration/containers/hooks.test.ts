@@ -1,10 +1,10 @@
 /** Lifecycle hooks on a whole node in virtual time (pod lifecycle 5.13, 5.14; traps 31, 32, 45, 46). */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { workersAddr } from '../../../src/machines/pods/workers/messages.ts';
 import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
-
+import { itWith } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const HOOK = 'hook';
@@ -39,6 +39,7 @@ async function hooked(): Promise<VirtualNode & { seen: Seen[]; of(method: CriMet
   const of = (method: CriMethod, name?: string) => seen.filter((s) => s.method === method && (name === undefined || s.name === name));
   return Object.assign(h, { seen, of });
 }
+const it = itWith(hooked);
 async function running(h: VirtualNode, name: string, manifest: object): Promise<void> {
   h.write(name, manifest);
   await h.until(`${name} runs`, () => h.phase(name) === 'Running');
@@ -48,8 +49,7 @@ const waiting = (h: VirtualNode, name: string, container = 'main') =>
   h.status(name)?.status.containerStatuses?.find((s) => s.name === container)?.state.waiting;
 
 describe('preStop', () => {
-  it('runs before TERM, and whole seconds of it are taken from the grace', async () => {
-    await using h = await hooked();
+  it('runs before TERM, and whole seconds of it are taken from the grace', async ({ h }) => {
     await running(
       h,
       'web',
@@ -65,8 +65,7 @@ describe('preStop', () => {
     expect(messages(h, 'FailedPreStopHook')).toEqual([]);
   });
 
-  it('that takes longer than the grace leaves 2 s for the stop (trap 32), and that is said', async () => {
-    await using h = await hooked();
+  it('that takes longer than the grace leaves 2 s for the stop (trap 32), and that is said', async ({ h }) => {
     await running(
       h,
       'web',
@@ -81,8 +80,7 @@ describe('preStop', () => {
     expect(messages(h, 'FailedPreStopHook')).toEqual(['PreStopHook failed: it did not end within 8 s']);
   });
 
-  it('of a pod deleted by force is skipped, and TERM still has 2 s (trap 31)', async () => {
-    await using h = await hooked();
+  it('of a pod deleted by force is skipped, and TERM still has 2 s (trap 31)', async ({ h }) => {
     const manifest = pod('web', { uid: 'pinned-1', container: { lifecycle: { preStop: command(1_000) } } }) as { metadata: object };
     await running(h, 'web', manifest);
     h.write('web', {
@@ -94,8 +92,7 @@ describe('preStop', () => {
     expect(h.of('StopContainer')).toMatchObject([{ timeout: 2 }]);
   });
 
-  it('that fails is said without what the command printed, and the stop goes on with the rest of the grace', async () => {
-    await using h = await hooked();
+  it('that fails is said without what the command printed, and the stop goes on with the rest of the grace', async ({ h }) => {
     await running(
       h,
       'web',
@@ -107,8 +104,7 @@ describe('preStop', () => {
     expect(messages(h, 'FailedPreStopHook')).toEqual(['PreStopHook failed: command exited with code 7']);
   });
 
-  it('runs for a container that its liveness probe ends', async () => {
-    await using h = await hooked();
+  it('runs for a container that its liveness probe ends', async ({ h }) => {
     h.probes.answer = (what) => (what.includes('/live') ? 500 : 200);
     const livenessProbe = { httpGet: { port: 80, path: '/live' }, periodSeconds: 1, failureThreshold: 1, terminationGracePeriodSeconds: 6 };
     h.write('web', pod('web', { container: { livenessProbe, lifecycle: { preStop: command(1_000) } } }));
@@ -117,8 +113,7 @@ describe('preStop', () => {
     expect(h.of('StopContainer')[0]).toMatchObject({ timeout: 5 });
   });
 
-  it('does not run for a container that has ended', async () => {
-    await using h = await hooked();
+  it('does not run for a container that has ended', async ({ h }) => {
     h.write(
       'web',
       pod('web', { life: 'run=1s,exit=0', container: { lifecycle: { preStop: command(0) } }, spec: { restartPolicy: 'Never' } }),
@@ -129,8 +124,7 @@ describe('preStop', () => {
     expect(h.of('ExecSync')).toEqual([]);
   });
 
-  it('of one container does not hold up the stop of another; a sidecar waits, its hook does not (trap 39)', async () => {
-    await using h = await hooked();
+  it('of one container does not hold up the stop of another; a sidecar waits, its hook does not (trap 39)', async ({ h }) => {
     const slow = { name: 'slow', image: 'busybox:1', lifecycle: { preStop: command(6_000) } };
     const quick = { name: 'quick', image: 'busybox:1' };
     const inits = [
@@ -149,8 +143,7 @@ describe('preStop', () => {
     expect(h.of('StopContainer', 'first')[0]?.timeout).toBeLessThanOrEqual(24);
   });
 
-  it('that a smaller grace meets is run within that one', async () => {
-    await using h = await hooked();
+  it('that a smaller grace meets is run within that one', async ({ h }) => {
     await running(
       h,
       'web',
@@ -165,8 +158,7 @@ describe('preStop', () => {
     expect(h.of('StopContainer').map((s) => s.timeout)).toEqual([2]);
   });
 
-  it('is not run again once it has ended, when a smaller grace interrupts the stop', async () => {
-    await using h = await hooked();
+  it('is not run again once it has ended, when a smaller grace interrupts the stop', async ({ h }) => {
     await running(
       h,
       'web',
@@ -185,8 +177,7 @@ describe('preStop', () => {
     expect(h.of('StopContainer').map((s) => s.timeout)).toEqual([57, 4]);
   });
 
-  it('runs again when the daemon was killed in the middle of it', async () => {
-    await using h = await hooked();
+  it('runs again when the daemon was killed in the middle of it', async ({ h }) => {
     await running(
       h,
       'web',
@@ -194,15 +185,13 @@ describe('preStop', () => {
     );
     h.remove('web');
     await h.until('the hook runs', () => h.of('ExecSync').length === 1);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('it has ended', () => h.running('web').length === 0);
     expect(h.of('ExecSync')).toHaveLength(2);
     expect(h.of('StopContainer')).toMatchObject([{ timeout: 26 }]);
   });
 
-  it('that sleeps takes its time from the grace; one that only opens a connection is no hook', async () => {
-    await using h = await hooked();
+  it('that sleeps takes its time from the grace; one that only opens a connection is no hook', async ({ h }) => {
     const containers = [
       { name: 'sleeps', image: 'busybox:1', lifecycle: { preStop: { sleep: { seconds: 5 } } } },
       { name: 'dials', image: 'busybox:1', lifecycle: { preStop: { tcpSocket: { port: 80 } } } },
@@ -217,8 +206,7 @@ describe('preStop', () => {
 });
 
 describe('postStart', () => {
-  it('holds up later containers and the status of its own until it has ended (trap 46)', async () => {
-    await using h = await hooked();
+  it('holds up later containers and the status of its own until it has ended (trap 46)', async ({ h }) => {
     const containers = [
       { name: 'a', image: 'busybox:1', lifecycle: { postStart: command(7_000) } },
       { name: 'b', image: 'busybox:1' },
@@ -234,8 +222,7 @@ describe('postStart', () => {
     expect((second?.atMs ?? 0) - (hook?.atMs ?? 0)).toBeGreaterThanOrEqual(7_000);
   });
 
-  it('of a sidecar holds up what comes after it', async () => {
-    await using h = await hooked();
+  it('of a sidecar holds up what comes after it', async ({ h }) => {
     const inits = [{ name: 'side', restartPolicy: 'Always', lifecycle: { postStart: command(4_000) } }];
     h.write('web', pod('web', { inits, life: '' }));
     await h.until('the hook runs', () => h.of('ExecSync').length === 1);
@@ -244,8 +231,7 @@ describe('postStart', () => {
     await h.until('all run', () => h.running('web').length === 2);
   });
 
-  it('that fails ends the container, says so, and it is started again with back-off', async () => {
-    await using h = await hooked();
+  it('that fails ends the container, says so, and it is started again with back-off', async ({ h }) => {
     h.write('web', pod('web', { container: { lifecycle: { postStart: command(200, 3), preStop: command(100) } } }));
     await h.until('its reason shows', () => waiting(h, 'web')?.reason === 'PostStartHookError');
     expect(waiting(h, 'web')?.message).toBe('command exited with code 3');
@@ -266,8 +252,7 @@ describe('postStart', () => {
     await h.until('back-off shows', () => waiting(h, 'web')?.reason === 'CrashLoopBackOff', 120_000);
   });
 
-  it('that fails is followed by a stop until one succeeds', async () => {
-    await using h = await hooked();
+  it('that fails is followed by a stop until one succeeds', async ({ h }) => {
     const log = h.faults.fault;
     h.faults.fault = (method, req) => {
       log(method, req);
@@ -280,15 +265,13 @@ describe('postStart', () => {
     expect(h.running('web')).toEqual([]);
   });
 
-  it('that fails ends a Never pod', async () => {
-    await using h = await hooked();
+  it('that fails ends a Never pod', async ({ h }) => {
     h.write('web', pod('web', { container: { lifecycle: { postStart: command(200, 3) } }, spec: { restartPolicy: 'Never' } }));
     await h.until('it is over', () => h.phase('web') === 'Failed');
     expect(h.of('StartContainer')).toHaveLength(1);
   });
 
-  it('over HTTP is content with any answer (trap 45), and fails where there is none', async () => {
-    await using h = await hooked();
+  it('over HTTP is content with any answer (trap 45), and fails where there is none', async ({ h }) => {
     h.probes.answer = (what) => (what.includes(':81/') ? 'refused' : 500);
     const lifecycle = (port: number) => ({ lifecycle: { postStart: { httpGet: { port, path: '/started?token=hunter2' } } } });
     await running(h, 'good', pod('good', { container: lifecycle(80) }));
@@ -304,8 +287,7 @@ describe('postStart', () => {
     await h.until('it runs', () => h.phase('bad') === 'Running', 120_000);
   });
 
-  it('over HTTPS is content with a server that speaks plain HTTP, which is said and counted', async () => {
-    await using h = await hooked();
+  it('over HTTPS is content with a server that speaks plain HTTP, which is said and counted', async ({ h }) => {
     h.probes.answer = (what) => (what.startsWith('https:') ? 'plain' : 200);
     const lifecycle = { postStart: { httpGet: { port: 80, path: '/started', scheme: 'HTTPS' } } };
     await running(h, 'web', pod('web', { container: { lifecycle } }));
@@ -314,19 +296,16 @@ describe('postStart', () => {
     expect(await h.metrics.render()).toContain('kubelet_lifecycle_handler_http_fallbacks_total 1\n');
   });
 
-  it('does not run again for a container that runs already when the daemon comes back', async () => {
-    await using h = await hooked();
+  it('does not run again for a container that runs already when the daemon comes back', async ({ h }) => {
     h.write('web', pod('web', { container: { lifecycle: { postStart: command(60_000) } } }));
     await h.until('the hook runs', () => h.of('ExecSync').length === 1);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('it counts as running', () => h.phase('web') === 'Running');
     await h.advance(90_000);
     expect([h.of('ExecSync').length, h.of('StartContainer').length]).toEqual([1, 1]);
   });
 
-  it('is run again when the link to the runtime went away in the middle of it: the container is left alone', async () => {
-    await using h = await hooked();
+  it('is run again when the link to the runtime went away in the middle of it: the container is left alone', async ({ h }) => {
     h.write('web', pod('web', { container: { lifecycle: { postStart: command(4_000) } } }));
     await h.until('the hook runs', () => h.of('ExecSync').length === 1);
     h.kill('node/runtime/cri');
@@ -335,8 +314,7 @@ describe('postStart', () => {
     expect(messages(h, 'FailedPostStartHook')).toEqual([]);
   });
 
-  it('is not waited for when its container ends, or its pod goes', async () => {
-    await using h = await hooked();
+  it('is not waited for when its container ends, or its pod goes', async ({ h }) => {
     h.write('web', pod('web', { life: 'run=2s,exit=4', container: { lifecycle: { postStart: { sleep: { seconds: 25 } } } } }));
     await h.until('it is started again', () => h.of('StartContainer').length === 2, 20_000);
     h.write('other', pod('other', { container: { lifecycle: { postStart: { sleep: { seconds: 25 } } } } }));
@@ -345,8 +323,7 @@ describe('postStart', () => {
     await h.until('it is gone', () => h.record('other') === undefined, 10_000);
   });
 
-  it('that hangs does not keep a new definition from being followed', async () => {
-    await using h = await hooked();
+  it('that hangs does not keep a new definition from being followed', async ({ h }) => {
     const of = (image: string, delayMs: number) =>
       pod('web', { uid: 'pinned-1', container: { image, lifecycle: { postStart: command(delayMs) } } });
     h.write('web', of('busybox:1', 9_000_000));
@@ -361,16 +338,14 @@ describe('postStart', () => {
 describe('restart rules', () => {
   const rule = (operator: string, values: number[]) => [{ action: 'Restart', exitCodes: { operator, values } }];
 
-  it('start a container of a Never pod again after the codes they name, and after no other', async () => {
-    await using h = await hooked();
+  it('start a container of a Never pod again after the codes they name, and after no other', async ({ h }) => {
     const container = { restartPolicy: 'Never', restartPolicyRules: rule('In', [42]) };
     h.write('web', pod('web', { life: 'run=1s,exit=42;run=1s,exit=1', container, spec: { restartPolicy: 'Never' } }));
     await h.until('it is over', () => h.phase('web') === 'Failed', 120_000);
     expect(h.of('StartContainer')).toHaveLength(2);
   });
 
-  it('let one container of an Always pod end for good while the others run', async () => {
-    await using h = await hooked();
+  it('let one container of an Always pod end for good while the others run', async ({ h }) => {
     const containers = [
       { name: 'once', image: 'busybox:1', restartPolicy: 'Never' },
       { name: 'main', image: 'busybox:1' },
@@ -381,8 +356,7 @@ describe('restart rules', () => {
     expect(h.phase('web')).toBe('Running');
   });
 
-  it('let an init container of an Always pod fail its pod', async () => {
-    await using h = await hooked();
+  it('let an init container of an Always pod fail its pod', async ({ h }) => {
     h.write('web', pod('web', { lives: { 'init-0': 'run=1s,exit=1' }, inits: [{ restartPolicy: 'Never' }] }));
     await h.until('it is over', () => h.phase('web') === 'Failed', 60_000);
     expect(h.of('StartContainer')).toHaveLength(1);

@@ -1,11 +1,11 @@
 /** A container that waits for a secret or config map is tried when the object changes, not when a wait is over. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   base64,
-  cluster,
   configMap,
   create,
   created,
+  createReady,
   events,
   fromSecret,
   inApi,
@@ -14,6 +14,7 @@ import {
   secret,
   waiting,
 } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 
 /** Less than the wait after a failed start, which is 10 s at least. */
@@ -21,8 +22,7 @@ const SOON_MS = 3_000;
 const failures = (h: VirtualNode) => events(h, 'Failed').length;
 
 describe('a container that lacks an object', () => {
-  it('is started when the object comes, and when the key comes', async () => {
-    await using h = await cluster();
+  it('is started when the object comes, and when the key comes', async ({ h }) => {
     create(h, 'web', { container: { env: [fromSecret('s', 'password')] } });
     await h.until('told', () => waiting(h, 'web')?.message === 'secret "s" not found');
     await h.advance(1_000);
@@ -34,8 +34,7 @@ describe('a container that lacks an object', () => {
     expect(created(h, 'web')).toHaveLength(1);
   });
 
-  it('is not tried for an object that it does not name, nor more than once for one change', async () => {
-    await using h = await cluster();
+  it('is not tried for an object that it does not name, nor more than once for one change', async ({ h }) => {
     create(h, 'web', { container: { env: [fromSecret('s', 'password')] } });
     create(h, 'other', { container: { envFrom: [{ configMapRef: { name: 'c', optional: true } }] } });
     await h.until('told', () => waiting(h, 'web')?.message === 'secret "s" not found');
@@ -51,11 +50,9 @@ describe('a container that lacks an object', () => {
     expect(failures(h)).toBe(before + 1);
   });
 
-  it('costs pods that wait for nothing no look at the runtime', async () => {
-    await using h = await cluster();
+  it('costs pods that wait for nothing no look at the runtime', async ({ h }) => {
     configMap(h, 'c', { a: 'b' });
-    create(h, 'web', { container: { envFrom: [{ configMapRef: { name: 'c' } }] } });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { container: { envFrom: [{ configMapRef: { name: 'c' } }] } });
     await h.advance(5_000);
     const looks = () => h.calls.filter((c) => c.method === 'PodSandboxStatus' || c.method === 'ContainerStatus').length;
     const before = looks();

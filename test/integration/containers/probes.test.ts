@@ -1,9 +1,9 @@
 /** Probes of whole nodes in virtual time: what they do to a pod, when they come, and that nothing flips for a restart. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
-
+import { itOnNode as it } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const exec = { exec: { command: ['check'] } };
@@ -42,8 +42,7 @@ describe('readiness', () => {
   it('holds Ready back until the probe passes, and takes it away after failureThreshold failures', async () => {
     const codes = new Map([['main', 1]]);
     await using h = await virtualNode({ hollow: scripted(codes) });
-    h.write('web', pod('web', { container: { readinessProbe: { ...exec, periodSeconds: 5, failureThreshold: 2 } } }));
-    await h.until('it runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web', { container: { readinessProbe: { ...exec, periodSeconds: 5, failureThreshold: 2 } } }));
     await h.advance(12_000);
     expect(main(h, 'web')).toMatchObject({ ready: false, started: true });
     expect(condition(h, 'web', 'ContainersReady')).toMatchObject({
@@ -63,8 +62,7 @@ describe('readiness', () => {
     expect(h.running('web')).toHaveLength(1);
   });
 
-  it('is asked at once when the container starts, then once per period', async () => {
-    await using h = await virtualNode();
+  it('is asked at once when the container starts, then once per period', async ({ h }) => {
     h.write('web', pod('web', { container: { readinessProbe: { ...http, periodSeconds: 7 } } }));
     await h.until('it is ready', () => ready(h, 'web'), 5_000);
     await h.advance(21_500);
@@ -74,8 +72,7 @@ describe('readiness', () => {
     expect(times.slice(1).map((t, i) => t - (times[i] ?? 0))).toEqual([7_000, 7_000, 7_000]);
   });
 
-  it('counts the initial delay from the start of the container', async () => {
-    await using h = await virtualNode();
+  it('counts the initial delay from the start of the container', async ({ h }) => {
     h.write('web', pod('web', { container: { readinessProbe: { ...http, initialDelaySeconds: 5 } } }));
     await h.until('it runs', () => h.running('web').length === 1);
     const startedAtMs = h.time.clock.monoMs();
@@ -94,8 +91,7 @@ describe('readiness', () => {
     expect((h.probes.asked[0]?.atMs ?? 0) - startedAtMs).toBeGreaterThan(14_000);
   });
 
-  it('goes on while the pod is being stopped; liveness does not (trap 40)', async () => {
-    await using h = await virtualNode();
+  it('goes on while the pod is being stopped; liveness does not (trap 40)', async ({ h }) => {
     h.write(
       'web',
       pod('web', {
@@ -124,8 +120,7 @@ describe('readiness', () => {
     expect(h.probes.asked.length).toBe(after);
   });
 
-  it('says nothing when the runtime does not answer: errors are tried three times and count as nothing (trap 41)', async () => {
-    await using h = await virtualNode();
+  it('says nothing when the runtime does not answer: errors are tried three times and count as nothing (trap 41)', async ({ h }) => {
     h.write('web', pod('web', { container: { readinessProbe: { ...exec, periodSeconds: 5, failureThreshold: 1 } } }));
     await h.until('it is ready', () => ready(h, 'web'));
     let tries = 0;
@@ -146,8 +141,7 @@ describe('liveness', () => {
   it('has the container killed and started again without back-off (trap 17)', async () => {
     const codes = new Map<string, number>();
     await using h = await virtualNode({ hollow: scripted(codes) });
-    h.write('web', pod('web', { container: { livenessProbe: { ...exec, periodSeconds: 2, failureThreshold: 3 } } }));
-    await h.until('it runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web', { container: { livenessProbe: { ...exec, periodSeconds: 2, failureThreshold: 3 } } }));
     await h.advance(10_000);
     const first = h.running('web')[0]?.id;
     codes.set('main', 1);
@@ -199,8 +193,7 @@ describe('liveness', () => {
     const codes = new Map<string, number>();
     await using h = await virtualNode({ hollow: scripted(codes) });
     const livenessProbe = { ...exec, periodSeconds: 1, failureThreshold: 1, terminationGracePeriodSeconds: 7 };
-    h.write('web', pod('web', { life: 'term=ignore', container: { livenessProbe }, spec: { terminationGracePeriodSeconds: 300 } }));
-    await h.until('it runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web', { life: 'term=ignore', container: { livenessProbe }, spec: { terminationGracePeriodSeconds: 300 } }));
     codes.set('main', 1);
     await h.until('it is asked to stop', () => h.calls.some((c) => c.method === 'StopContainer'), 10_000);
     expect(h.calls.find((c) => c.method === 'StopContainer')?.req).toMatchObject({ timeout: 7 });
@@ -281,13 +274,11 @@ describe('after a restart', () => {
     },
   });
 
-  it('of the daemon, what was ready stays ready until its probe says otherwise', async () => {
-    await using h = await virtualNode();
+  it('of the daemon, what was ready stays ready until its probe says otherwise', async ({ h }) => {
     h.write('web', web);
     await h.until('it is ready', () => ready(h, 'web'), 60_000);
     await h.advance(1_000);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     const seen = watchReady(h, 'web');
     await h.until('its status is there', () => h.status('web') !== undefined);
     await h.advance(120_000);
@@ -297,8 +288,7 @@ describe('after a restart', () => {
     await h.until('its probe says otherwise', () => !ready(h, 'web'), 120_000);
   });
 
-  it('of any actor on the way, Ready does not flip', async () => {
-    await using h = await virtualNode();
+  it('of any actor on the way, Ready does not flip', async ({ h }) => {
     h.write('web', web);
     await h.until('it is ready', () => ready(h, 'web'), 60_000);
     const seen = watchReady(h, 'web');
@@ -317,8 +307,7 @@ describe('after a restart', () => {
     }
   });
 
-  it('does not ask everything at once', async () => {
-    await using h = await virtualNode();
+  it('does not ask everything at once', async ({ h }) => {
     const names = Array.from({ length: 40 }, (_, i) => `p${i}`);
     for (const name of names)
       h.write(name, pod(name, { container: { readinessProbe: { ...http, periodSeconds: 20, failureThreshold: 1 } } }));
@@ -338,8 +327,7 @@ describe('after a restart', () => {
     expect(names.every((n) => ready(h, n))).toBe(true);
   });
 
-  it('with a checkpoint that cannot be read, pods are ready again as soon as their probes pass', async () => {
-    await using h = await virtualNode();
+  it('with a checkpoint that cannot be read, pods are ready again as soon as their probes pass', async ({ h }) => {
     h.write('web', pod('web', { container: { readinessProbe: { ...http, periodSeconds: 300 } } }));
     await h.until('it is ready', () => ready(h, 'web'));
     await h.advance(1_000);
@@ -372,8 +360,7 @@ it('bounds how many commands run at once, and a slow one does not starve the oth
   expect(most).toBeGreaterThan(1);
 });
 
-it('says of a port that nobody listens on what the reference says', async () => {
-  await using h = await virtualNode();
+it('says of a port that nobody listens on what the reference says', async ({ h }) => {
   h.probes.answer = () => 'refused';
   const port = { port: 81 };
   h.write(
@@ -403,8 +390,7 @@ it('counts on over the restarts of a container, as long as there is the pod', as
   expect(await rows()).toEqual([]);
 });
 
-it('asks gRPC at the address of the pod, and shows its metrics for as long as there is a probe', async () => {
-  await using h = await virtualNode();
+it('asks gRPC at the address of the pod, and shows its metrics for as long as there is a probe', async ({ h }) => {
   h.write('rpc', pod('rpc', { container: { readinessProbe: { grpc: { port: 50051, service: 'front' } } } }));
   await h.until('it is ready', () => ready(h, 'rpc'));
   expect(h.probes.asked[0]?.what).toMatch(/^grpc [\d.]+:50051 front$/);

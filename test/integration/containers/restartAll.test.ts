@@ -1,6 +1,7 @@
 /** A rule that restarts all containers of a pod in place (KEP-5532), on a whole node in virtual time. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../src/machines/kube/types.ts';
+import { itWith } from '../onNode.ts';
 import { pod, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 const ALL = 88;
@@ -34,6 +35,7 @@ async function watched(options: VirtualNodeOptions = {}): Promise<VirtualNode & 
   };
   return Object.assign(h, { seen });
 }
+const it = itWith(watched);
 const PODS = '/api/v1/namespaces/default/pods';
 function statusOf(h: VirtualNode): PodStatus | undefined {
   const told = h.kube.handle({ verb: 'GET', path: `${PODS}/web` });
@@ -53,8 +55,9 @@ const again = (h: VirtualNode) =>
   );
 
 describe('an end that restarts all containers', () => {
-  it('takes them away in order, those that asked for it last, and starts them in the same sandbox, init containers first', async () => {
-    await using h = await watched();
+  it('takes them away in order, those that asked for it last, and starts them in the same sandbox, init containers first', async ({
+    h,
+  }) => {
     h.write('web', training());
     await h.until('it runs', () => h.phase('web') === 'Running' && condition(h, 'Ready') !== undefined);
     const sandboxes = h.runtime.dump().sandboxes.map((s) => s.id);
@@ -92,10 +95,8 @@ describe('an end that restarts all containers', () => {
     },
   );
 
-  it('shows each container as taken away, and is told by the condition until all are', async () => {
-    await using h = await watched();
-    h.write('web', training());
-    await h.until('it runs', () => h.phase('web') === 'Running');
+  it('shows each container as taken away, and is told by the condition until all are', async ({ h }) => {
+    await h.run('web', training());
     expect(condition(h, 'AllContainersRestarting')?.status).toBe('False');
     h.faults.latencyMs.RemoveContainer = 1_000;
     await h.until('it restarts', () => condition(h, 'AllContainersRestarting')?.status === 'True', 60_000);
@@ -113,8 +114,7 @@ describe('an end that restarts all containers', () => {
     expect(h.phase('web')).toBe('Running');
   });
 
-  it('runs no preStop hook, and gives the least time to end', async () => {
-    await using h = await watched();
+  it('runs no preStop hook, and gives the least time to end', async ({ h }) => {
     const lifecycle = { preStop: { sleep: { seconds: 20 } } };
     h.write('web', training({ containers: [main, { name: 'stays', image: 'busybox:1', lifecycle }] }));
     const began = () => h.time.clock.monoMs();
@@ -125,8 +125,7 @@ describe('an end that restarts all containers', () => {
     expect(h.calls.filter((c) => c.method === 'StopContainer').map((c) => Number((c.req as { timeout: unknown }).timeout))).toEqual([2, 2]);
   });
 
-  it('applies to init containers and sidecars too; the first rule that is about the code decides', async () => {
-    await using h = await watched();
+  it('applies to init containers and sidecars too; the first rule that is about the code decides', async ({ h }) => {
     const sidecar = { restartPolicy: 'Always', restartPolicyRules: [...rules(), ...rules('Restart')] };
     h.write('web', pod('web', { lives: { 'init-0': `run=2s,exit=${ALL};` }, inits: [sidecar] }));
     await h.until('both ran twice', () => all(h).length === 2 && all(h).every((s) => s.restartCount === 1 && s.state.running), 60_000);
@@ -141,8 +140,7 @@ describe('an end that restarts all containers', () => {
     expect(h.status('one')?.status.containerStatuses?.[0]?.lastState.terminated?.exitCode).toBe(ALL);
   });
 
-  it('is slowed down where it comes again and again', async () => {
-    await using h = await watched();
+  it('is slowed down where it comes again and again', async ({ h }) => {
     h.write('web', pod('web', { life: `run=1s,exit=${ALL}`, container: { restartPolicy: 'Never', restartPolicyRules: rules() } }));
     await h.advance(300_000);
     const starts = h.seen.filter((s) => s.method === 'StartContainer').length;
@@ -150,8 +148,7 @@ describe('an end that restarts all containers', () => {
     expect(starts).toBeLessThan(60);
   });
 
-  it('goes on with what is left where one cannot be removed, and where the daemon is killed in the middle', async () => {
-    await using h = await watched();
+  it('goes on with what is left where one cannot be removed, and where the daemon is killed in the middle', async ({ h }) => {
     h.write('web', training());
     let refused = 0;
     const { fault } = h.faults;
@@ -174,10 +171,8 @@ describe('an end that restarts all containers', () => {
     expect(k.violations).toEqual([]);
   });
 
-  it('begins in a new sandbox where there is none any more', async () => {
-    await using h = await watched();
-    h.write('web', training());
-    await h.until('it runs', () => h.phase('web') === 'Running');
+  it('begins in a new sandbox where there is none any more', async ({ h }) => {
+    await h.run('web', training());
     h.faults.latencyMs.RemoveContainer = 1_000;
     await h.until('it restarts', () => condition(h, 'AllContainersRestarting')?.status === 'True', 60_000);
     const [sandbox] = h.runtime.dump().sandboxes;
@@ -191,8 +186,7 @@ describe('an end that restarts all containers', () => {
     expect(h.phase('web')).toBe('Running');
   });
 
-  it('does not hold up the end of a pod that is deleted meanwhile', async () => {
-    await using h = await watched();
+  it('does not hold up the end of a pod that is deleted meanwhile', async ({ h }) => {
     h.write('web', training());
     h.faults.latencyMs.RemoveContainer = 1_000;
     await h.until('it restarts', () => condition(h, 'AllContainersRestarting')?.status === 'True', 60_000);

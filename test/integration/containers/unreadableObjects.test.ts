@@ -56,8 +56,7 @@ it('a pod that runs goes on when its new version cannot be read, over a restart 
   await h.advance(60_000);
   expect(runningOf(h, 'web').map((c) => c.id)).toEqual([id]);
   expect(whyOf(h, 'web')).toContain('spec.initContainers: must be a list, not a mapping');
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.until('the other is known', () => whyOf(h, 'fine').includes('phase   Running'));
   await h.advance(300_000);
   expect(runningOf(h, 'web').map((c) => c.id)).toEqual([id]);

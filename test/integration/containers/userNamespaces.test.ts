@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import type { UserNamespace } from '../../../src/machines/wire/cri.ts';
 import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
-import { cluster, create, created, drop, events, inApi, isReady } from '../cluster/clusterPods.ts';
+import { cluster, create, created, createReady, drop, events, inApi, isReady } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const CLAIMS = `${ROOT}/user-namespaces`;
@@ -78,12 +78,9 @@ describe('a pod with users of its own', () => {
 
   it('keeps them over a restart of the daemon and a new sandbox, and others do not get them', async () => {
     await using h = await cluster({ hollow: CAN });
-    create(h, 'own', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'own'));
-    await h.crash();
-    await h.boot();
-    create(h, 'other', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'other'));
+    await createReady(h, 'own', OWN_USERS);
+    await h.restart();
+    await createReady(h, 'other', OWN_USERS);
     killSandbox(h, 'own');
     await h.until('a new sandbox', () => idsOf(h, 'own').length === 2 && isReady(h, 'own'));
     expect(idsOf(h, 'own')).toEqual([65_536, 65_536]);
@@ -92,13 +89,11 @@ describe('a pod with users of its own', () => {
 
   it('keeps those that the kubelet gave it, which writes them in the directory of the pod alone', async () => {
     await using h = await cluster({ hollow: CAN });
-    create(h, 'own', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'own'));
+    await createReady(h, 'own', OWN_USERS);
     await h.crash();
     for (const path of h.fs.below(CLAIMS)) h.fs.drop(path);
     await h.boot();
-    create(h, 'other', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'other'));
+    await createReady(h, 'other', OWN_USERS);
     expect(idsOf(h, 'other')).toEqual([131_072]);
     killSandbox(h, 'own');
     await h.until('a new sandbox', () => idsOf(h, 'own').length === 2 && isReady(h, 'own'));
@@ -107,8 +102,7 @@ describe('a pod with users of its own', () => {
 
   it('keeps those that the kubelet drew from all there are', async () => {
     await using h = await cluster({ hollow: CAN });
-    const pod = create(h, 'own', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'own'));
+    const pod = await createReady(h, 'own', OWN_USERS);
     await h.crash();
     for (const path of h.fs.below(CLAIMS)) h.fs.drop(path);
     const mapping = { hostId: 1_653_080_064, containerId: 0, length: 65_536 };
@@ -121,19 +115,16 @@ describe('a pod with users of its own', () => {
 
   it('gets none of those that another pod has by a run of another length', async () => {
     await using h = await cluster({ hollow: CAN });
-    const pod = create(h, 'old');
-    await h.until('Ready', () => isReady(h, 'old'));
+    const pod = await createReady(h, 'old');
     const mapping = { hostId: 98_304, containerId: 0, length: 65_536 };
     h.fs.put(`${ROOT}/pods/${pod.metadata.uid}/userns`, JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] }));
-    create(h, 'own', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'own'));
+    await createReady(h, 'own', OWN_USERS);
     expect(idsOf(h, 'own')).toEqual([196_608]);
   });
 
   it('keeps them for its next container, also when what was written in its directory is gone', async () => {
     await using h = await cluster({ hollow: CAN });
-    const pod = create(h, 'own', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'own'));
+    const pod = await createReady(h, 'own', OWN_USERS);
     h.fs.drop(`${ROOT}/pods/${pod.metadata.uid}/userns`);
     const [running] = h.running();
     h.runtime.exit(running?.id ?? '', { exitCode: 1 });
@@ -144,15 +135,13 @@ describe('a pod with users of its own', () => {
 
   it('releases them when its directory is gone', async () => {
     await using h = await cluster({ hollow: CAN });
-    create(h, 'own', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'own'));
+    await createReady(h, 'own', OWN_USERS);
     expect(await names(h, CLAIMS)).toEqual(['65536']);
     drop(h, 'pods/own', 1);
     await h.until('gone', () => inApi(h, 'own') === undefined);
     await h.advance(70_000);
     expect(await names(h, CLAIMS)).toEqual([]);
-    create(h, 'next', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'next'));
+    await createReady(h, 'next', OWN_USERS);
     expect(idsOf(h, 'next')).toEqual([65_536]);
   });
 
@@ -164,8 +153,7 @@ describe('a pod with users of its own', () => {
     create(h, 'next', OWN_USERS);
     await h.until('Ready', () => isReady(h, 'next'), 60_000);
     expect([idsOf(h, 'job'), idsOf(h, 'next')]).toEqual([[65_536], [65_536]]);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(60_000);
     expect([inApi(h, 'job')?.status.phase, isReady(h, 'next')]).toEqual(['Succeeded', true]);
     expect(await names(h, CLAIMS)).toEqual(['65536']);
@@ -185,8 +173,7 @@ describe('a pod with users of its own', () => {
 
   it('fails closed where what was written of it cannot be its own, and runs when that is put right', async () => {
     await using h = await cluster({ hollow: CAN });
-    const pod = create(h, 'own', OWN_USERS);
-    await h.until('Ready', () => isReady(h, 'own'));
+    const pod = await createReady(h, 'own', OWN_USERS);
     const mapping = { hostId: 0, containerId: 0, length: 65_536 };
     const path = `${ROOT}/pods/${pod.metadata.uid}/userns`;
     h.fs.put(path, JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] }));

@@ -1,6 +1,7 @@
 /** What a burst of pods costs in calls, and in which order its pods come up. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
+import { itOnNode as it } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const PODS = 40;
@@ -34,8 +35,7 @@ describe('a burst of pods', () => {
     },
   );
 
-  it('finishes pods whose sandbox is there before it asks for more sandboxes', async () => {
-    await using h = await virtualNode();
+  it('finishes pods whose sandbox is there before it asks for more sandboxes', async ({ h }) => {
     Object.assign(h.faults.latencyMs, { RunPodSandbox: 300, CreateContainer: 50, StartContainer: 100 });
     for (let i = 0; i < PODS; i++) h.write(`p${i}`, pod(`p${i}`));
     await h.until('the first pod runs', () => h.running().length > 0);
@@ -45,8 +45,9 @@ describe('a burst of pods', () => {
 });
 
 describe('a pod of very many containers', () => {
-  it('has few of them on their way at once, so that no other pod waits for all of them; and one that fails holds up none', async () => {
-    await using h = await virtualNode();
+  it('has few of them on their way at once, so that no other pod waits for all of them; and one that fails holds up none', async ({
+    h,
+  }) => {
     Object.assign(h.faults.latencyMs, { CreateContainer: 1_000 });
     const image = (i: number) => (i < 10 ? 'nowhere.example/missing:1' : 'busybox:1');
     const containers = Array.from({ length: 60 }, (_, i) => ({
@@ -64,8 +65,7 @@ describe('a pod of very many containers', () => {
 });
 
 describe('the end of a burst of pods', () => {
-  it('costs no read of a sandbox or of a running container: listings say all that a stop needs', async () => {
-    await using h = await virtualNode();
+  it('costs no read of a sandbox or of a running container: listings say all that a stop needs', async ({ h }) => {
     const names = await burst(h);
     await h.advance(30_000);
     const asked = { PodSandboxStatus: ofOnePod(h, 'PodSandboxStatus'), ContainerStatus: ofOnePod(h, 'ContainerStatus') };
@@ -79,8 +79,7 @@ describe('the end of a burst of pods', () => {
 });
 
 describe('a partial inspection', () => {
-  it('does not hide a container that ended while another one was started, though no hint came', async () => {
-    await using h = await virtualNode();
+  it('does not hide a container that ended while another one was started, though no hint came', async ({ h }) => {
     h.faults.hintCopies = 0;
     Object.assign(h.faults.latencyMs, { StartContainer: 3_000 });
     const { spec, ...rest } = pod('two', { life: 'run=1s,exit=1' }) as { spec: { containers: object[] } };

@@ -1,14 +1,14 @@
 /** Fields that this node does not know or cannot honour, on a whole node: left alone and told, or refused without a flood of pods. */
-import { expect, it } from 'vitest';
-import { cluster, create, created, drop, envOf, events, inApi, isReady } from '../cluster/clusterPods.ts';
+import { expect } from 'vitest';
+import { create, created, createReady, drop, envOf, events, inApi, isReady } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import { runningOf, whyOf } from '../told.ts';
 import { pod, virtualNode } from '../virtualNode.ts';
 
 const OWNED = { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'rs', uid: 'u', controller: true }] };
 const REFUSED = { volumes: [{ name: 'v', cephfs: { monitors: ['m'] } }] };
 
-it('a pod of a newer API server runs: its fields are told once by an event, and by why', async () => {
-  await using h = await cluster();
+it('a pod of a newer API server runs: its fields are told once by an event, and by why', async ({ h }) => {
   create(h, 'web', {
     container: { newField: { a: 1 }, env: [{ name: 'A', valueFrom: { vaultRef: { name: 'x' } } }] },
     spec: {
@@ -30,16 +30,14 @@ it('a pod of a newer API server runs: its fields are told once by an event, and 
   expect(envOf(created(h, 'web')[0])).toMatchObject({ A: '' });
   const why = whyOf(h, 'web');
   for (const field of fields) for (const text of [said[0], why]) expect(text).toContain(field);
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.until('it is ready again', () => whyOf(h, 'web').includes('phase   Running'));
   await h.advance(60_000);
   expect(events(h, 'FieldsLeftAlone')).toEqual([]);
   expect(runningOf(h, 'web')).toHaveLength(1);
 });
 
-it('a volume of a kind that nobody knows keeps its pod waiting: it does not run without it', async () => {
-  await using h = await cluster();
+it('a volume of a kind that nobody knows keeps its pod waiting: it does not run without it', async ({ h }) => {
   create(h, 'web', {
     container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
     spec: { volumes: [{ name: 'v', floppy: { drive: 'A' } }] },
@@ -50,8 +48,7 @@ it('a volume of a kind that nobody knows keeps its pod waiting: it does not run 
   expect(whyOf(h, 'web')).toContain('spec.volumes[0].floppy (unknown field)');
 });
 
-it('a pod of a controller that must be refused stays Pending, with one warning, and goes when it is deleted', async () => {
-  await using h = await cluster();
+it('a pod of a controller that must be refused stays Pending, with one warning, and goes when it is deleted', async ({ h }) => {
   create(h, 'one', { spec: REFUSED });
   const owned = create(h, 'owned', { spec: REFUSED });
   const held = h.kube.handle({
@@ -75,10 +72,8 @@ it('a pod of a controller that must be refused stays Pending, with one warning, 
   await h.until('it is gone', () => inApi(h, 'owned') === undefined);
 });
 
-it('a pod that ran here before the node came to refuse it runs on, and is stopped when it is deleted', async () => {
-  await using h = await cluster();
-  create(h, 'web');
-  await h.until('it is ready', () => isReady(h, 'web'));
+it('a pod that ran here before the node came to refuse it runs on, and is stopped when it is deleted', async ({ h }) => {
+  await createReady(h, 'web');
   const [before] = runningOf(h, 'web');
   await h.crash();
   // As a takeover shows it: another agent ran it with a field that this one cannot honour.
@@ -96,8 +91,7 @@ it('a pod that ran here before the node came to refuse it runs on, and is stoppe
 
 it('a manifest runs with fields that only the API server serves and that the kubelet runs without', async () => {
   await using h = await virtualNode({ config: { featureGates: { PreventStaticPodAPIReferences: false } } });
-  h.write('web', pod('web', { spec: { imagePullSecrets: [{ name: 'a' }], schedulingGates: [{ name: 'b' }] } }));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web', { spec: { imagePullSecrets: [{ name: 'a' }], schedulingGates: [{ name: 'b' }] } }));
   const [said] = events(h, 'FieldsLeftAlone');
   expect(said).toContain('spec.imagePullSecrets (only the API server has secrets; images are pulled without)');
 });

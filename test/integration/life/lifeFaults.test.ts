@@ -1,9 +1,10 @@
 /** A runtime that is slow, lost, or answers nothing; hints that are lost or doubled; a daemon that is killed. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
 import { rotating } from '../../rotation.ts';
 import { seededRng } from '../../supervision/fakePorts.ts';
 import { notRunning, picture, workerless } from '../kill/killing.ts';
+import { itOnNode as it } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const STARTS = ['RunPodSandbox', 'PullImage', 'CreateContainer', 'StartContainer'] as const satisfies CriMethod[];
@@ -12,8 +13,7 @@ const empty = (h: VirtualNode) => h.runtime.dump().containers.length === 0 && h.
 const up = (h: VirtualNode, name: string, containers = 1) => h.phase(name) === 'Running' && h.running(name).length === containers;
 
 describe('a container that the runtime cannot start', () => {
-  it('counts as crashed: a second start at once, a third after its back-off; the words of the runtime are told', async () => {
-    await using h = await virtualNode();
+  it('counts as crashed: a second start at once, a third after its back-off; the words of the runtime are told', async ({ h }) => {
     const starts: number[] = [];
     h.faults.fault = (m) => {
       if (m === 'StartContainer') starts.push(h.time.clock.monoMs());
@@ -80,8 +80,7 @@ describe('a call without an answer', () => {
 });
 
 describe('a runtime that is away', () => {
-  it('for a while: nothing is touched, what ended meanwhile is restarted, what was removed goes', async () => {
-    await using h = await virtualNode();
+  it('for a while: nothing is touched, what ended meanwhile is restarted, what was removed goes', async ({ h }) => {
     for (const name of ['stays', 'ends', 'goes']) h.write(name, pod(name));
     await h.until('all run', () => ['stays', 'ends', 'goes'].every((n) => up(h, n)));
     await h.advance(10_000);
@@ -159,8 +158,7 @@ describe('a daemon that is killed', () => {
       for (let i = 0; i < 30; i++) {
         await h.advance(rng.next() * 250);
         for (const c of h.running()) if (c.name !== 'init-0') ran.set(`${c.podUid} ${c.name}`, ran.get(`${c.podUid} ${c.name}`) ?? c.id);
-        await h.crash();
-        await h.boot();
+        await h.restart();
       }
       await h.until('all run', () => names.every((n) => up(h, n, 2)), 300_000);
       await h.advance(60_000);
@@ -171,8 +169,7 @@ describe('a daemon that is killed', () => {
     },
   );
 
-  it('while everything is steady, and its manifests change meanwhile: exactly the difference is carried out', async () => {
-    await using h = await virtualNode();
+  it('while everything is steady, and its manifests change meanwhile: exactly the difference is carried out', async ({ h }) => {
     for (const name of ['stays', 'edited', 'goes', 'pinned']) h.write(name, pod(name, name === 'pinned' ? { uid: 'pinned-1' } : {}));
     await h.until('all run', () => ['stays', 'edited', 'goes', 'pinned'].every((n) => up(h, n)));
     const before = picture(h).running;
@@ -197,8 +194,7 @@ describe('a daemon that is killed', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('and podConfig too: a crash of it while manifests change loses no change', async () => {
-    await using h = await virtualNode();
+  it('and podConfig too: a crash of it while manifests change loses no change', async ({ h }) => {
     for (const name of ['stays', 'edited', 'goes']) h.write(name, pod(name));
     await h.until('all run', () => ['stays', 'edited', 'goes'].every((n) => up(h, n)));
     const before = picture(h).running;

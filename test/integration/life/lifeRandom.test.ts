@@ -14,8 +14,7 @@ it('a hundred pods at once all run, keep running through a kill of the daemon, a
     .running()
     .map((c) => c.id)
     .sort();
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.until('all are shown running', () => h.pods().length === 100 && h.pods().every((p) => p.status?.phase === 'Running'), 60_000);
   expect(
     h

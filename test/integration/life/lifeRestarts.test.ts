@@ -1,5 +1,6 @@
 /** Restarts, back-off, init containers, sidecars, images and deadlines of a whole node, in virtual time. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
+import { itOnNode as it } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 /** Seconds from each exit of a container to its next start, in order. */
@@ -28,8 +29,7 @@ async function waits(h: VirtualNode, name: string, count: number): Promise<numbe
 const main = (h: VirtualNode, name: string) => h.status(name)?.status.containerStatuses?.[0];
 
 describe('crash back-off', () => {
-  it('waits 0, 10, 20, 40, 80, 160, 300, 300 s and shows CrashLoopBackOff meanwhile', async () => {
-    await using h = await virtualNode();
+  it('waits 0, 10, 20, 40, 80, 160, 300, 300 s and shows CrashLoopBackOff meanwhile', async ({ h }) => {
     h.write('crash', pod('crash', { life: 'run=1s,exit=1' }));
     expect(await waits(h, 'crash', 8)).toEqual([0, 10, 20, 40, 80, 160, 300, 300]);
     await h.until('it waits again', () => main(h, 'crash')?.state.waiting?.reason === 'CrashLoopBackOff');
@@ -47,37 +47,32 @@ describe('crash back-off', () => {
     expect(main(h, 'crash')?.restartCount).toBe(4);
   });
 
-  it('trap 14: counts an exit 0 too where the pod is to run always', async () => {
-    await using h = await virtualNode();
+  it('trap 14: counts an exit 0 too where the pod is to run always', async ({ h }) => {
     h.write('done', pod('done', { life: 'run=1s,exit=0' }));
     expect(await waits(h, 'done', 4)).toEqual([0, 10, 20, 40]);
     await h.until('it waits again', () => main(h, 'done')?.state.waiting?.reason === 'CrashLoopBackOff');
     expect(main(h, 'done')?.lastState.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' });
   });
 
-  it('begins anew after a run of more than ten minutes', async () => {
-    await using h = await virtualNode();
+  it('begins anew after a run of more than ten minutes', async ({ h }) => {
     h.write('crash', pod('crash', { life: 'run=1s,exit=1;run=1s,exit=1;run=1s,exit=1;run=11m,exit=1;run=1s,exit=1' }));
     expect(await waits(h, 'crash', 5)).toEqual([0, 10, 20, 0, 10]);
   });
 
-  it('does not begin anew when the daemon is killed: the wait goes on where it stood', async () => {
-    await using h = await virtualNode();
+  it('does not begin anew when the daemon is killed: the wait goes on where it stood', async ({ h }) => {
     h.write('crash', pod('crash', { life: 'run=1s,exit=1' }));
     await waits(h, 'crash', 4);
     await h.until('it backs off', () => main(h, 'crash')?.state.waiting?.reason === 'CrashLoopBackOff');
     const endedMs = h.containers('crash').at(-1)?.finishedAtMs ?? 0;
     await h.advance(30_000);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('it runs again', () => h.running('crash').length === 1, 200_000);
     const waited = ((h.running('crash')[0]?.startedAtMs ?? 0) - endedMs) / 1000;
     expect(Math.round(waited)).toBe(80);
     expect(h.violations).toEqual([]);
   });
 
-  it('a clock set back by an hour does not hold a container for an hour', async () => {
-    await using h = await virtualNode();
+  it('a clock set back by an hour does not hold a container for an hour', async ({ h }) => {
     h.write('crash', pod('crash', { life: 'run=20s,exit=1;run=20s,exit=1;run=forever' }));
     await h.until('it backs off', () => main(h, 'crash')?.state.waiting?.reason === 'CrashLoopBackOff');
     h.time.jumpWall(-3_600_000);
@@ -100,8 +95,7 @@ describe('restart policies', () => {
     expect(h.phase('job')).toBe(phase);
     expect(h.runtime.dump().sandboxes.every((s) => !s.ready)).toBe(true);
     // And stays so when the daemon begins anew.
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(120_000);
     expect(h.phase('job')).toBe(phase);
     expect(h.runtime.dump().counts.containersStarted).toBe(restarts + 1);
@@ -109,8 +103,7 @@ describe('restart policies', () => {
 });
 
 describe('what the node stops to start it anew', () => {
-  it('another image, in a Never pod', async () => {
-    await using h = await virtualNode();
+  it('another image, in a Never pod', async ({ h }) => {
     const image = (tag: string) =>
       pod('once', { uid: 'pinned-1', container: { image: `busybox:${tag}` }, spec: { restartPolicy: 'Never' } });
     h.write('once', image('1'));
@@ -123,8 +116,7 @@ describe('what the node stops to start it anew', () => {
     expect(h.running('once')).toHaveLength(1);
   });
 
-  it('the containers of a sandbox that is replaced, in an OnFailure pod', async () => {
-    await using h = await virtualNode();
+  it('the containers of a sandbox that is replaced, in an OnFailure pod', async ({ h }) => {
     h.write('job', pod('job', { life: 'termExit=0', spec: { restartPolicy: 'OnFailure' } }));
     await h.until('it runs', () => h.running('job').length === 1);
     const [first] = h.running('job');
@@ -142,17 +134,14 @@ describe('what the node stops to start it anew', () => {
 });
 
 describe('init containers', () => {
-  it("run one after the other, each to its end, before the pod's own", async () => {
-    await using h = await virtualNode();
-    h.write('app', pod('app', { lives: { 'init-0': 'run=2s', 'init-1': 'run=3s' }, inits: [{}, {}] }));
-    await h.until('it runs', () => h.phase('app') === 'Running');
+  it("run one after the other, each to its end, before the pod's own", async ({ h }) => {
+    await h.run('app', pod('app', { lives: { 'init-0': 'run=2s', 'init-1': 'run=3s' }, inits: [{}, {}] }));
     const at = new Map(h.containers('app').map((c) => [c.name, c]));
     expect(at.get('init-1')?.startedAtMs).toBeGreaterThanOrEqual(at.get('init-0')?.finishedAtMs ?? 0);
     expect(at.get('main')?.startedAtMs).toBeGreaterThanOrEqual(at.get('init-1')?.finishedAtMs ?? 0);
   });
 
-  it('that fails holds the pod back with the crash series, and fails a Never pod', async () => {
-    await using h = await virtualNode();
+  it('that fails holds the pod back with the crash series, and fails a Never pod', async ({ h }) => {
     h.write('app', pod('app', { lives: { 'init-0': 'run=1s,exit=1;run=1s,exit=1;run=1s,exit=0' }, inits: [{}] }));
     h.write('never', pod('never', { lives: { 'init-0': 'run=1s,exit=1' }, inits: [{}], spec: { restartPolicy: 'Never' } }));
     await h.until('init fails', () => h.status('app')?.status.initContainerStatuses?.[0]?.state.waiting?.reason === 'CrashLoopBackOff');
@@ -162,8 +151,7 @@ describe('init containers', () => {
     expect(h.containers('never').map((c) => c.name)).toEqual(['init-0']);
   });
 
-  it('sidecars start before, are restarted whatever the policy, and stop after the rest', async () => {
-    await using h = await virtualNode();
+  it('sidecars start before, are restarted whatever the policy, and stop after the rest', async ({ h }) => {
     const inits = [{ restartPolicy: 'Always' }];
     h.write(
       'job',
@@ -200,14 +188,11 @@ describe('images', () => {
 });
 
 describe('active deadline', () => {
-  it('fails the pod when it is over, to the second, across a restart of the daemon', async () => {
-    await using h = await virtualNode();
-    h.write('job', pod('job', { spec: { activeDeadlineSeconds: 100 } }));
-    await h.until('it runs', () => h.phase('job') === 'Running');
+  it('fails the pod when it is over, to the second, across a restart of the daemon', async ({ h }) => {
+    await h.run('job', pod('job', { spec: { activeDeadlineSeconds: 100 } }));
     const startMs = Date.parse(h.status('job')?.status.startTime ?? '');
     await h.advance(40_000);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('it has failed', () => h.phase('job') === 'Failed', 200_000);
     expect(h.status('job')?.status.reason).toBe('DeadlineExceeded');
     expect(Math.abs(h.time.clock.wallMs() - startMs - 100_000)).toBeLessThan(2_000);

@@ -5,8 +5,7 @@ import { type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const KILLS: Readonly<Record<string, (h: VirtualNode) => Promise<void>>> = {
   'kill -9': async (h) => {
-    await h.crash();
-    await h.boot();
+    await h.restart();
   },
   'a crash of the pod manager': async (h) => {
     h.kill('node/pods/podManager');

@@ -1,9 +1,9 @@
 /** How pods end, and how they are replaced: grace, edits, pinned UIDs, lost sandboxes. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { workersAddr } from '../../../src/machines/pods/workers/messages.ts';
-
+import { itOnNode as it } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 async function running(h: VirtualNode, name: string, manifest: object): Promise<void> {
@@ -26,8 +26,7 @@ function watchExits(h: VirtualNode): number[] {
 const sinceMs = (h: VirtualNode, beganMs: number) => h.time.clock.monoMs() - beganMs;
 
 describe('grace', () => {
-  it('is not used up by a container that obeys TERM', async () => {
-    await using h = await virtualNode();
+  it('is not used up by a container that obeys TERM', async ({ h }) => {
     await running(h, 'web', pod('web', { life: 'term=3s', spec: { terminationGracePeriodSeconds: 60 } }));
     const beganMs = h.time.clock.monoMs();
     const exits = watchExits(h);
@@ -38,8 +37,7 @@ describe('grace', () => {
     await h.until('nothing is left', () => h.runtime.dump().sandboxes.length === 0);
   });
 
-  it('ends in KILL for one that does not', async () => {
-    await using h = await virtualNode();
+  it('ends in KILL for one that does not', async ({ h }) => {
     await running(h, 'web', pod('web', { life: 'term=ignore', spec: { terminationGracePeriodSeconds: 20 } }));
     const beganMs = h.time.clock.monoMs();
     const exits = watchExits(h);
@@ -49,8 +47,7 @@ describe('grace', () => {
     expect(exits).toEqual([137]);
   });
 
-  it('that shrinks interrupts a stop under way; one that grows changes nothing', async () => {
-    await using h = await virtualNode();
+  it('that shrinks interrupts a stop under way; one that grows changes nothing', async ({ h }) => {
     await running(h, 'web', pod('web', { life: 'term=ignore', spec: { terminationGracePeriodSeconds: 600 } }));
     const uid = h.uid('web');
     const beganMs = h.time.clock.monoMs();
@@ -65,13 +62,13 @@ describe('grace', () => {
     await h.until('nothing is left', () => h.runtime.dump().sandboxes.length === 0);
   });
 
-  it('is kept over a kill of the daemon in the middle of the stop: the pod still goes, though its manifest is not there any more', async () => {
-    await using h = await virtualNode();
+  it('is kept over a kill of the daemon in the middle of the stop: the pod still goes, though its manifest is not there any more', async ({
+    h,
+  }) => {
     await running(h, 'web', pod('web', { life: 'term=ignore', spec: { terminationGracePeriodSeconds: 20 } }));
     h.remove('web');
     await h.advance(5_000);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('nothing is left', () => h.runtime.dump().sandboxes.length === 0 && h.runtime.dump().containers.length === 0, 120_000);
     await h.until('its directory is gone', () => h.fs.below('/var/lib/kubelet/pods').length === 0, 120_000);
   });
@@ -95,8 +92,7 @@ describe('a start that is given up', () => {
 });
 
 describe('an edited manifest', () => {
-  it('stops the old pod wholly before the new one starts', async () => {
-    await using h = await virtualNode();
+  it('stops the old pod wholly before the new one starts', async ({ h }) => {
     await running(h, 'web', pod('web', { life: 'term=7s' }));
     const [old] = h.running('web');
     h.write('web', pod('web', { container: { image: 'busybox:2' } }));
@@ -107,8 +103,7 @@ describe('an edited manifest', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('edited five times while the old one stops, ends in the newest', async () => {
-    await using h = await virtualNode();
+  it('edited five times while the old one stops, ends in the newest', async ({ h }) => {
     await running(h, 'web', pod('web', { life: 'term=10s' }));
     for (let i = 2; i <= 6; i++) {
       h.write('web', pod('web', { container: { image: `busybox:${i}` } }));
@@ -124,8 +119,7 @@ describe('an edited manifest', () => {
     expect(h.running('web')[0]?.podUid).toBe(h.uid('web'));
   });
 
-  it('with a pinned UID replaces only the container whose image changed, without back-off', async () => {
-    await using h = await virtualNode();
+  it('with a pinned UID replaces only the container whose image changed, without back-off', async ({ h }) => {
     const spec = (image: string) => ({
       containers: [
         { name: 'main', image: 'busybox:1' },
@@ -145,8 +139,7 @@ describe('an edited manifest', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('with a pinned UID that goes and comes back while it is being stopped begins a new life', async () => {
-    await using h = await virtualNode();
+  it('with a pinned UID that goes and comes back while it is being stopped begins a new life', async ({ h }) => {
     await running(h, 'web', pod('web', { uid: 'pinned-1', life: 'term=5s' }));
     const [old] = h.running('web');
     h.remove('web');
@@ -161,8 +154,7 @@ describe('an edited manifest', () => {
     expect(h.record('web')?.state.is).toBe('running');
   });
 
-  it('with a field that this node cannot honour fails the pod, also when its worker is killed while it stops it', async () => {
-    await using h = await virtualNode();
+  it('with a field that this node cannot honour fails the pod, also when its worker is killed while it stops it', async ({ h }) => {
     await running(h, 'web', pod('web', { uid: 'pinned-1', life: 'term=5s' }));
     h.write('web', pod('web', { uid: 'pinned-1', life: 'term=5s', spec: { volumes: [{ name: 'v', quobyte: {} }] } }));
     await h.until('it is being stopped', () => h.state(h.workerPath('web')) === 'terminating.stopping');
@@ -175,8 +167,7 @@ describe('an edited manifest', () => {
 });
 
 describe('a sandbox', () => {
-  it('that dies is made again with the next attempt, and the pod is initialised anew', async () => {
-    await using h = await virtualNode();
+  it('that dies is made again with the next attempt, and the pod is initialised anew', async ({ h }) => {
     await running(h, 'web', pod('web', { lives: { 'init-0': 'run=1s' }, inits: [{}] }));
     const [sandbox] = h.runtime.dump().sandboxes;
     const init = () => h.containers('web').filter((c) => c.name === 'init-0');
@@ -188,8 +179,7 @@ describe('a sandbox', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('that never gets an address does not make the worker spin', async () => {
-    await using h = await virtualNode();
+  it('that never gets an address does not make the worker spin', async ({ h }) => {
     // Its status never tells an address: the sandbox counts as unusable.
     let made = 0;
     h.faults.fault = (method) => {

@@ -107,8 +107,7 @@ describe('a layer', () => {
     }
     expect(failure?.message).toMatch(/node/);
     expect(h.running()).toEqual(before);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('a new node takes over', () => up(h, 'web') && h.running()[0]?.id === before[0]?.id);
   });
 });

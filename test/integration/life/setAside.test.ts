@@ -47,8 +47,7 @@ it('was running before: its containers are stopped within their grace, and nothi
   const bomb = pod('web', { uid: 'pinned', container: { args: ['bomb'] } });
   const { podAside } = handling;
   handling.podAside = () => null;
-  h.write('web', bomb);
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', bomb);
   await h.crash();
   handling.podAside = podAside;
   await h.boot();
@@ -70,8 +69,7 @@ it('a file that is set aside is an error of that file alone, and is read again w
 it('each pod is handled in its own name, from its file to its containers', async () => {
   const handling = aside();
   await using h = await virtualNode({ handling });
-  h.write('web', pod('web', { uid: 'pinned' }));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web', { uid: 'pinned' }));
   expect(handling.subjects.some((s) => /^file \/manifests\/web\S* [0-9a-f]{32}$/.test(s))).toBe(true);
   expect(handling.subjects.filter((s) => s === 'pod pinned').length).toBeGreaterThan(20);
 });

@@ -1,9 +1,10 @@
 /** An API server that keeps this node away from its pods: for how long, and what says so. */
 
 import { lostPeers } from '@actorlet/shown/src/moment/lostPeers.ts';
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { DEAF_AFTER_MS } from '../../../src/machines/api/messages.ts';
-import { cluster, create, isReady } from '../cluster/clusterPods.ts';
+import { create, createReady, isReady } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 
 const SOURCE = 'node/pods/sources/api';
@@ -18,10 +19,8 @@ const lost = (h: VirtualNode): string | undefined =>
     monoMs: h.time.clock.monoMs(),
   }).get(SOURCE);
 
-it('asks again within a minute or so, whatever Retry-After a server names', async () => {
-  await using h = await cluster();
-  create(h, 'one');
-  await h.until('it is Ready', () => isReady(h, 'one'));
+it('asks again within a minute or so, whatever Retry-After a server names', async ({ h }) => {
+  await createReady(h, 'one');
   const refuse = { status: 429, retryAfterMs: RETRY_AFTER_MS };
   h.kube.trouble.verdict = (r) => ({ delayMs: 0, ...(r.path === PODS ? { refuse } : {}) });
   h.kill(SOURCE);
@@ -32,10 +31,8 @@ it('asks again within a minute or so, whatever Retry-After a server names', asyn
   expect(isReady(h, 'two')).toBe(true);
 });
 
-it('says that it is deaf, for how long and why, as long as it is', async () => {
-  await using h = await cluster();
-  create(h, 'one');
-  await h.until('it is Ready', () => isReady(h, 'one'));
+it('says that it is deaf, for how long and why, as long as it is', async ({ h }) => {
+  await createReady(h, 'one');
   await h.advance(5 * 60_000);
   expect(lost(h)).toBeUndefined();
   h.kube.trouble.verdict = (r) => ({ delayMs: 0, ...(r.path === PODS ? { refuse: { status: 500 } } : {}) });

@@ -3,15 +3,17 @@
 import { type DeathBundle, readBundle } from '@actorlet/shown/src/deaths/bundle.ts';
 import { deathHtml } from '@actorlet/shown/src/deaths/html.ts';
 import { deathLines } from '@actorlet/shown/src/deaths/text.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { deathsDir, deathsView } from '../../../src/machines/reclaim/deaths/messages.ts';
 import { complaintsOf, validator } from '../../schemas/rig.ts';
 import { cluster, create, inApi, secret } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { MANIFESTS, pod, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 const DIR = deathsDir(ROOT);
 const path = 'node/reclaim/deaths';
 const node = (o: VirtualNodeOptions = {}) => virtualNode({ ...o, flags: { deathsMax: 50, ...o.flags } });
+const it = itWith(node);
 const heads = (h: VirtualNode) => h.tree.registry.read(deathsView)?.value ?? [];
 const of = (h: VirtualNode, name: string) => heads(h).filter((d) => d.pod.name === `${name}-n1`);
 const titles = (h: VirtualNode, name: string) => of(h, name).map((d) => d.title);
@@ -30,8 +32,7 @@ const logOf = (h: VirtualNode, name: string, text: string, run = 0) => {
 };
 
 describe('a container that ends badly', () => {
-  it('has a bundle: exit, log, calls of the runtime, states, events, causes, and what can be done', async () => {
-    await using h = await node();
+  it('has a bundle: exit, log, calls of the runtime, states, events, causes, and what can be done', async ({ h }) => {
     h.write('web', pod('web', { life: 'run=3s,exit=1;run=forever' }));
     await h.until('it runs', () => h.running('web').length === 1);
     logOf(h, 'web', 'no route to db\ngiving up');
@@ -53,8 +54,7 @@ describe('a container that ends badly', () => {
     expect(validate([{ ...heads(h)[0], kind: 7 }])).toBe(false);
   });
 
-  it('has none where it ended well, or the node was asked to end it', async () => {
-    await using h = await node();
+  it('has none where it ended well, or the node was asked to end it', async ({ h }) => {
     h.write('job', pod('job', { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } }));
     h.write('web', pod('web'));
     await h.until('both are there', () => h.phase('job') === 'Succeeded' && h.running('web').length === 1);
@@ -75,8 +75,7 @@ describe('a container that ends badly', () => {
 });
 
 describe('a pod that does not get on', () => {
-  it('has a bundle when it was refused', async () => {
-    await using h = await node();
+  it('has a bundle when it was refused', async ({ h }) => {
     h.write('web', pod('web', { spec: { nodeSelector: { disk: 'fast' } } }));
     await dead(h, 'web');
     expect(titles(h, 'web')[0]).toMatch(/^refused by this node: NodeAffinity: .*nodeSelector asks for disk=fast/);
@@ -128,8 +127,7 @@ describe('a pod that does not get on', () => {
 });
 
 describe('what is kept', () => {
-  it('is the first of a crash loop and its latest ones, also over a restart of the daemon, and of others what there is', async () => {
-    await using h = await node();
+  it('is the first of a crash loop and its latest ones, also over a restart of the daemon, and of others what there is', async ({ h }) => {
     h.write('calm', pod('calm', { life: 'run=1s,exit=2;run=forever' }));
     h.write('loop', pod('loop', { life: 'run=1s,exit=1' }));
     await dead(h, 'calm');
@@ -140,8 +138,7 @@ describe('what is kept', () => {
     expect(of(h, 'loop')[0]).toEqual(first);
     expect(of(h, 'loop').at(-1)?.nth).toBeGreaterThan(5);
     const before = heads(h);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('they are known again', () => heads(h).length >= before.length);
     expect(
       heads(h)
@@ -162,8 +159,7 @@ describe('what is kept', () => {
     expect(await h.metrics.render()).toMatch(/actorlet_deaths_lost_total\{why="too many"\} \d+/);
   });
 
-  it('is no bundle on a full disk, or where the folder is a link; pods go on, and it is tried with the next', async () => {
-    await using h = await node();
+  it('is no bundle on a full disk, or where the folder is a link; pods go on, and it is tried with the next', async ({ h }) => {
     h.fs.failing = (op, at) => (op === 'writeFile' && at.startsWith(DIR) ? 'ENOSPC' : undefined);
     h.write('web', pod('web', { life: 'run=1s,exit=1;run=1m,exit=1;run=forever' }));
     await h.until('it is said', () =>
@@ -191,8 +187,7 @@ describe('what is kept', () => {
     expect(h.fs.below('/etc/other')).toEqual([]);
   });
 
-  it('has no secret of the pod in it, wherever that was said, and names of programs', async () => {
-    await using h = await node();
+  it('has no secret of the pod in it, wherever that was said, and names of programs', async ({ h }) => {
     const [env, arg, header, query, torn] = [
       'env-hunter2-aa',
       'arg-hunter2-bb',
@@ -242,8 +237,7 @@ describe('what is kept', () => {
     const dir = `/var/log/actorlet/pods/default_web_${metadata.uid}/main`;
     h.fs.makeDir(dir);
     h.fs.put(`${dir}/0.log`, '2026-01-01T00:00:01.000000000Z stdout F I use second-hunter2-line now\n');
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('it is told', () => heads(h).length > 0, 300_000);
     const text = h.fs.textOf(`${DIR}/${heads(h)[0]?.id}.json`) ?? '';
     expect(text).toContain('I use <masked> now');

@@ -1,12 +1,13 @@
 /** A node that runs short of memory or disk: what it says, whom it evicts and whom it lets in. A whole node in virtual time. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { NodeCondition } from '../../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 
 import { cluster, create, drop, events, inApi, listEnded, patch } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { pod, type VirtualNode } from '../virtualNode.ts';
 
 const MIB = 1024 ** 2;
@@ -15,6 +16,7 @@ const SHORT = 10 * MIB;
 const LOOKS_MS = 25_000;
 
 const start = (config: Partial<KubeletConfiguration> = {}) => cluster({ config: { evictionPressureTransitionPeriod: 60_000, ...config } });
+const it = itWith(start);
 function condition(h: VirtualNode, type: string): NodeCondition | undefined {
   const node = h.kube.store.list('nodes').find((o) => o.metadata.name === 'n1');
   return (node?.status as { conditions?: NodeCondition[] } | undefined)?.conditions?.find((c) => c.type === type);
@@ -36,8 +38,7 @@ const statusOf = (h: VirtualNode, uid: string) => h.tree.registry.read(statusesV
 const requests = (memory: string) => ({ container: { resources: { requests: { memory } } } });
 
 describe('a node that is short of memory', () => {
-  it('says so at once, and takes it back when the transition period has passed', async () => {
-    await using h = await start();
+  it('says so at once, and takes it back when the transition period has passed', async ({ h }) => {
     await says(h, 'MemoryPressure', 'False');
     expect(condition(h, 'MemoryPressure')).toMatchObject({
       reason: 'KubeletHasSufficientMemory',
@@ -111,8 +112,7 @@ describe('a node that is short of memory', () => {
     },
   );
 
-  it('evicts one pod after the other, who asked for least first, and never a static one', async () => {
-    await using h = await start();
+  it('evicts one pod after the other, who asked for least first, and never a static one', async ({ h }) => {
     h.write('static', pod('static'));
     create(h, 'asked', requests('1Gi'));
     create(h, 'greedy');
@@ -145,8 +145,7 @@ describe('a node that is short of memory', () => {
     expect([h.phase('static'), inApi(h, 'guarded')?.status.phase]).toEqual(['Running', 'Running']);
   });
 
-  it('goes by containers that run: one that has ended does not make its pod the first to go', async () => {
-    await using h = await start();
+  it('goes by containers that run: one that has ended does not make its pod the first to go', async ({ h }) => {
     listEnded(h, 0);
     create(h, 'prepared', { ...requests('1Gi'), inits: [{}], lives: { 'init-0': 'run=1s,exit=0' } });
     create(h, 'restarted', { ...requests('1Gi'), lives: { main: 'run=1s,exit=1;run=forever' } });
@@ -160,8 +159,7 @@ describe('a node that is short of memory', () => {
     expect(['prepared', 'restarted'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Running', 'Running']);
   });
 
-  it('resources trap 4: evicts one pod at a time, and looks again only when that one has ended', async () => {
-    await using h = await start();
+  it('resources trap 4: evicts one pod at a time, and looks again only when that one has ended', async ({ h }) => {
     const names = ['one', 'two', 'three'];
     const asked = (name: string) => inApi(h, name)?.status.conditions?.some((c) => c.type === 'DisruptionTarget') === true;
     for (const name of names) create(h, name, { life: 'run=forever,term=ignore' });
@@ -176,8 +174,7 @@ describe('a node that is short of memory', () => {
     }
   });
 
-  it('ends a deleted pod that uses most sooner than its grace period, and leaves the others alone', async () => {
-    await using h = await start();
+  it('ends a deleted pod that uses most sooner than its grace period, and leaves the others alone', async ({ h }) => {
     create(h, 'asked', requests('1Gi'));
     const { uid } = create(h, 'greedy', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 600 } }).metadata;
     for (const name of ['asked', 'greedy']) await up(h, name);
@@ -205,8 +202,7 @@ describe('a node that is short of memory', () => {
     expect(stops).toEqual([7]);
   });
 
-  it('lets in what has asked for memory or tolerates its want, and static pods', async () => {
-    await using h = await start();
+  it('lets in what has asked for memory or tolerates its want, and static pods', async ({ h }) => {
     h.memory.availableBytes = SHORT;
     await says(h, 'MemoryPressure', 'True');
     h.memory.availableBytes = ENOUGH;
@@ -231,8 +227,7 @@ describe('a node that is short of memory', () => {
     expect([inApi(h, 'besteffort')?.status.phase, running(h, 'besteffort')]).toEqual(['Failed', 0]);
   });
 
-  it('lets what has ended by itself be, also when the ledger of pods has just begun anew and the runtime does not tell', async () => {
-    await using h = await start();
+  it('lets what has ended by itself be, also when the ledger of pods has just begun anew and the runtime does not tell', async ({ h }) => {
     const { uid } = create(h, 'job', { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } }).metadata;
     await h.until('the job has ended', () => inApi(h, 'job')?.status.phase === 'Succeeded');
     h.faults.fault = (method) => (method === 'ListPodSandbox' ? { kind: 'refuse', code: 13, details: 'no list today' } : undefined);
@@ -249,8 +244,7 @@ describe('a node that is short of memory', () => {
     expect(inApi(h, 'job')?.status.conditions?.filter((c) => c.type === 'DisruptionTarget')).toEqual([]);
   });
 
-  it('ends what it runs when the API server tells late that an earlier daemon had evicted it', async () => {
-    await using h = await start();
+  it('ends what it runs when the API server tells late that an earlier daemon had evicted it', async ({ h }) => {
     const { uid } = create(h, 'web').metadata;
     await up(h, 'web');
     const end = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' };
@@ -262,8 +256,7 @@ describe('a node that is short of memory', () => {
     expect(running(h, 'web')).toBe(0);
   });
 
-  it('keeps what it evicted down through a crash of every worker', async () => {
-    await using h = await start();
+  it('keeps what it evicted down through a crash of every worker', async ({ h }) => {
     create(h, 'web', { life: 'run=forever,term=ignore' });
     await up(h, 'web');
     h.memory.availableBytes = SHORT;
@@ -278,8 +271,7 @@ describe('a node that is short of memory', () => {
 });
 
 describe('a node that is short of disk', () => {
-  it('collects dead containers first, evicts nobody where that is enough, and refuses all that is not critical', async () => {
-    await using h = await start();
+  it('collects dead containers first, evicts nobody where that is enough, and refuses all that is not critical', async ({ h }) => {
     create(h, 'web');
     await up(h, 'web');
     h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
@@ -296,8 +288,7 @@ describe('a node that is short of disk', () => {
     expect(condition(h, 'DiskPressure')?.reason).toBe('KubeletHasNoDiskPressure');
   });
 
-  it('collects what ended pods left before it evicts one, not of static pods', async () => {
-    await using h = await start();
+  it('collects what ended pods left before it evicts one, not of static pods', async ({ h }) => {
     const once = { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } };
     const { uid } = create(h, 'job', once).metadata;
     create(h, 'web');
@@ -316,14 +307,12 @@ describe('a node that is short of disk', () => {
     expect(['job', 'web'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Succeeded', 'Running']);
     expect(h.containers('static')).toHaveLength(1);
     // Nor does it run again.
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(LOOKS_MS);
     expect([inApi(h, 'job')?.status.phase, left(h, 'job')]).toEqual(['Succeeded', 0]);
   });
 
-  it('collects what a pod left that it evicted, its logs too, though the pod is not deleted', async () => {
-    await using h = await start();
+  it('collects what a pod left that it evicted, its logs too, though the pod is not deleted', async ({ h }) => {
     const { uid } = create(h, 'web').metadata;
     await up(h, 'web');
     const log = `${h.node.facts.podLogsDir}/default_web_${uid}/main/0.log`;
@@ -335,8 +324,7 @@ describe('a node that is short of disk', () => {
     expect(inApi(h, 'web')?.status).toMatchObject({ phase: 'Failed', reason: 'Evicted' });
   });
 
-  it('evicts when collecting did not help, and says which threshold is met', async () => {
-    await using h = await start();
+  it('evicts when collecting did not help, and says which threshold is met', async ({ h }) => {
     create(h, 'web');
     await up(h, 'web');
     h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
@@ -458,8 +446,7 @@ it('a node without thresholds that holds no pod to its own limits has nobody who
   expect(condition(h, 'MemoryPressure')?.status ?? 'False').toBe('False');
 });
 
-it('at rest it reads once in ten seconds, and asks the runtime for no statistics', async () => {
-  await using h = await start();
+it('at rest it reads once in ten seconds, and asks the runtime for no statistics', async ({ h }) => {
   create(h, 'web');
   await up(h, 'web');
   await h.advance(120_000);

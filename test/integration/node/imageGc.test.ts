@@ -40,8 +40,7 @@ describe('a node whose file system of images is full', () => {
     await using h = await start({ images: ['left:1', PAUSE] });
     await h.until('the old one is gone', () => !images(h).includes('left:1'));
     expect(images(h)).toEqual([PAUSE]);
-    h.write('web', pod('web', { container: { image: 'app:1' } }));
-    await h.until('it runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web', { container: { image: 'app:1' } }));
     h.remove('web');
     await h.until('its container is gone', () => h.containers('web').length === 0 && h.record('web') === undefined);
     expect(images(h)).toContain('app:1');
@@ -146,8 +145,7 @@ describe('a collection that fails', () => {
 
 it('imageMaximumGCAge removes what nobody used for longer, when the daemon is up for as long, whatever room there is', async () => {
   await using h = await start({ images: ['left:1'], used: 10, config: { imageMaximumGCAge: 400_000 } });
-  h.write('web', pod('web', { container: { image: 'app:1' } }));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web', { container: { image: 'app:1' } }));
   await h.advance(LOOK_MS + 20_000);
   expect(images(h)).toEqual(['app:1', 'left:1']);
   await h.until('it is gone', () => !images(h).includes('left:1'), LOOK_MS);
@@ -159,13 +157,11 @@ it('imageMaximumGCAge removes what nobody used for longer, when the daemon is up
 it('what it knows of images outlives its own crash', async () => {
   await using h = await start({ used: 10 });
   await looked(h);
-  h.write('web', pod('web', { container: { image: 'app:1' } }));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web', { container: { image: 'app:1' } }));
   await h.advance(LOOK_MS);
   h.remove('web');
   await h.until('its container is gone', () => h.containers('web').length === 0 && h.record('web') === undefined);
-  h.write('new', pod('new', { container: { image: 'young:1' } }));
-  await h.until('it runs', () => h.phase('new') === 'Running');
+  await h.run('new', pod('new', { container: { image: 'young:1' } }));
   h.remove('new');
   await h.until('its container is gone too', () => h.containers('new').length === 0 && h.record('new') === undefined);
   fill(h, 99);

@@ -19,8 +19,7 @@ it('makes the hint, the firewall chain and the canaries, once', async () => {
   expect(h.iptables.rules(6, 'filter', 'KUBE-FIREWALL')).toBeNull();
   for (const chain of ['INPUT', 'OUTPUT']) expect(h.iptables.rules(4, 'filter', chain)).toEqual(['-j KUBE-FIREWALL']);
   expect(h.iptables.runs.every((run) => run.includes('-w 5'))).toBe(true);
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.until('they are there again', () => h.state(path) === 'watching');
   expect(h.iptables.rules(4, 'filter', 'INPUT')).toEqual(['-j KUBE-FIREWALL']);
   expect(h.iptables.rules(4, 'filter', 'KUBE-FIREWALL')).toEqual([LOCALNET]);

@@ -1,6 +1,7 @@
 /** Logs that have grown too large: what is made of them, and what is done when the runtime does not go along. A whole node in virtual time. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
+import { itWith } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const LOGS = '/var/log/actorlet/pods';
@@ -32,6 +33,7 @@ async function start(
   if (o.writes !== false) for (const name of names) h.fs.put(logOf(h, name), 'short');
   return h;
 }
+const it = itWith(start);
 async function grow(h: VirtualNode, name: string, text: string): Promise<void> {
   h.fs.put(logOf(h, name), text);
   const before = files(h, name).join();
@@ -39,8 +41,9 @@ async function grow(h: VirtualNode, name: string, text: string): Promise<void> {
 }
 
 describe('a log that has grown too large', () => {
-  it('resources trap 37: the newest rotated one is not compressed, the others are, and there are as many as may be in all', async () => {
-    await using h = await start();
+  it('resources trap 37: the newest rotated one is not compressed, the others are, and there are as many as may be in all', async ({
+    h,
+  }) => {
     await h.advance(2 * EVERY_MS);
     expect(files(h, 'web')).toEqual(['0.log']);
     for (let i = 1; i <= 6; i++) await grow(h, 'web', `${i} ${LARGE}`);
@@ -74,8 +77,7 @@ describe('a log that has grown too large', () => {
     expect(h.fs.textOf(`${dirOf(h, 'web')}/${files(h, 'web')[1]}`)).toMatch(/^3 x/);
   });
 
-  it('clears away what an interrupted compression left', async () => {
-    await using h = await start();
+  it('clears away what an interrupted compression left', async ({ h }) => {
     const dir = dirOf(h, 'web');
     for (const name of ['0.log.20240101-000000', '0.log.20240101-000000.gz', '0.log.20240102-000000', '0.log.20240102-000000.tmp'])
       h.fs.put(`${dir}/${name}`, name);
@@ -119,8 +121,7 @@ describe('a runtime that does not open a log anew', () => {
     await h.until('it is rotated', () => files(h, 'web').length === 2);
   });
 
-  it('keeps the new log where the runtime opened it and did not say so', async () => {
-    await using h = await start();
+  it('keeps the new log where the runtime opened it and did not say so', async ({ h }) => {
     let lost = 0;
     h.faults.fault = (m) => {
       if (m !== 'ReopenContainerLog' || lost++ > 0) return undefined;
@@ -134,8 +135,7 @@ describe('a runtime that does not open a log anew', () => {
     expect(files(h, 'web')).toHaveLength(2);
   });
 
-  it('writes into no file that loses its name, when it opens it after it was asked in vain (seed 3600794)', async () => {
-    await using h = await start();
+  it('writes into no file that loses its name, when it opens it after it was asked in vain (seed 3600794)', async ({ h }) => {
     let asked = 0;
     h.faults.fault = (m) => (m === 'ReopenContainerLog' && asked++ === 0 ? { kind: 'timeout', effect: false } : undefined);
     // It may open the log in the very moment in which its name is put back.
@@ -152,8 +152,7 @@ describe('a runtime that does not open a log anew', () => {
     expect(files(h, 'web')).toHaveLength(2);
   });
 
-  it('is asked again by the next daemon for a log that lost its name', async () => {
-    await using h = await start();
+  it('is asked again by the next daemon for a log that lost its name', async ({ h }) => {
     h.fs.drop(logOf(h, 'web'));
     h.fs.put(`${dirOf(h, 'web')}/0.log.20240101-000000`, LARGE);
     await h.until('there is a new one', () => h.fs.textOf(logOf(h, 'web')) === '');
@@ -167,8 +166,7 @@ describe('a runtime that does not open a log anew', () => {
   });
 });
 
-it('a stop is held up by no reopening that is not answered', async () => {
-  await using h = await start();
+it('a stop is held up by no reopening that is not answered', async ({ h }) => {
   h.faults.latencyMs.ReopenContainerLog = 600_000;
   h.fs.put(logOf(h, 'web'), LARGE);
   await h.until('it is being reopened', () => files(h, 'web').length === 1 && files(h, 'web')[0] !== '0.log');

@@ -4,11 +4,12 @@ import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
 import { whyOf } from '@actorlet/shown/src/why/whyOf.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { INSPECT, inspectedOf } from '../../../packages/inspect/test/rig.ts';
 import type { CsiMethod } from '../../../src/machines/wire/csi.ts';
 import { SOCKET as DRA_SOCKET, DRIVER, driver as draDriver, unplug, withClaim } from '../claims/resourceClaims.ts';
-import { create, drop, events, inApi, isReady, secret } from '../cluster/clusterPods.ts';
+import { create, createReady, drop, events, inApi, isReady, secret } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 const CSI = 'csi.example.com';
@@ -37,6 +38,7 @@ async function csiNode(): Promise<VirtualNode> {
   expect(h.kube.handle({ verb: 'POST', path, body: { metadata: { name: CSI }, spec } }).ok).toBe(true);
   return h;
 }
+const it = itWith(csiNode);
 const inline = (csi: object = {}) => ({
   container: { volumeMounts: [{ name: 'disk', mountPath: '/data' }] },
   spec: { volumes: [{ name: 'disk', csi: { driver: CSI, ...csi } }] },
@@ -44,8 +46,7 @@ const inline = (csi: object = {}) => ({
 const asking = { container: { resources: { limits: { [GPU]: '1' }, requests: { [GPU]: '1' } } } };
 
 describe('a CSI driver', () => {
-  it('that fails is told with its own words, once, until it succeeds', async () => {
-    await using h = await csiNode();
+  it('that fails is told with its own words, once, until it succeeds', async ({ h }) => {
     plug(h);
     h.drivers.fault = (_, m) => (m === 'NodePublishVolume' ? { code: 13, details: 'disk vol-7 has no path', effect: false } : undefined);
     create(h, 'web', inline());
@@ -58,8 +59,7 @@ describe('a CSI driver', () => {
     await isForgotten(h, words);
   });
 
-  it('that hangs is named with the call, and in the event that follows', async () => {
-    await using h = await csiNode();
+  it('that hangs is named with the call, and in the event that follows', async ({ h }) => {
     plug(h);
     h.drivers.latencyMs = (m) => (m === 'NodePublishVolume' ? 1_000_000 : 1);
     create(h, 'web', inline());
@@ -69,8 +69,7 @@ describe('a CSI driver', () => {
     expect(events(h, 'FailedMount').join('\n')).toMatch(hung);
   });
 
-  it('that repeats its secrets has them in no event and no answer', async () => {
-    await using h = await csiNode();
+  it('that repeats its secrets has them in no event and no answer', async ({ h }) => {
     plug(h);
     secret(h, 'creds', { user: 'joe', password: 'hunter2-hunter2' });
     const details = 'login of joe failed: hunter2-hunter2, aHVudGVyMi1odW50ZXIy';
@@ -100,11 +99,9 @@ describe('a CSI driver', () => {
     await isTold(h, 'web', words);
   });
 
-  it('that does not take a volume down is told', async () => {
-    await using h = await csiNode();
+  it('that does not take a volume down is told', async ({ h }) => {
     plug(h);
-    create(h, 'web', inline());
-    await h.until('it is ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', inline());
     const failing: CsiMethod = 'NodeUnpublishVolume';
     h.drivers.fault = (_, m) => (m === failing ? { code: 13, details: 'still busy', effect: false } : undefined);
     drop(h, 'pods/web');

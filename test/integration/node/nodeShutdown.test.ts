@@ -1,12 +1,13 @@
 /** A machine that goes down while pods run: which pods end when, what the node says of it, and what a restart or a cancellation finds. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { NodeCondition } from '../../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { podsView, refusedFor } from '../../../src/machines/pods/manager/messages.ts';
 
 import { nodeShutdownView } from '../../../src/machines/reclaim/nodeShutdown/messages.ts';
 import { cluster, create, drop, events, inApi } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { pod, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 const PATH = 'node/reclaim/nodeShutdown';
@@ -20,6 +21,7 @@ async function start(config: Partial<KubeletConfiguration> = periods): Promise<V
   await watching(h);
   return h;
 }
+const it = itWith(start);
 const reason = (h: VirtualNode, expected: string) => h.until(`the reason ${expected}`, () => h.actor(PATH)?.reason === expected);
 const up = (h: VirtualNode, name: string) => h.until(`${name} runs`, () => inApi(h, name)?.status.phase === 'Running');
 const failed = (h: VirtualNode, name: string) => h.until(`${name} has failed`, () => inApi(h, name)?.status.phase === 'Failed');
@@ -44,8 +46,7 @@ const stubborn = (graceSeconds: number, more: object = {}) => ({
 });
 
 describe('a machine that goes down', () => {
-  it('waits until pods have ended, ordinary ones before critical ones, and says so', async () => {
-    await using h = await start();
+  it('waits until pods have ended, ordinary ones before critical ones, and says so', async ({ h }) => {
     create(h, 'web');
     create(h, 'guarded', { spec: { priority: CRITICAL } });
     for (const name of ['web', 'guarded']) await up(h, name);
@@ -76,8 +77,7 @@ describe('a machine that goes down', () => {
     expect(events(h, 'Shutdown')).toEqual(['Shutdown manager detected shutdown event']);
   });
 
-  it('refuses pods that come meanwhile, critical ones too, and preempts no pod for them', async () => {
-    await using h = await start();
+  it('refuses pods that come meanwhile, critical ones too, and preempts no pod for them', async ({ h }) => {
     create(h, 'slow', stubborn(20));
     await up(h, 'slow');
     h.logind.shutDown();
@@ -116,8 +116,7 @@ describe('a machine that goes down', () => {
     expect(events(h, 'Shutdown')).toHaveLength(1);
   });
 
-  it('gives a pod no more than it asked for, and hurries one that was being deleted', async () => {
-    await using h = await start();
+  it('gives a pod no more than it asked for, and hurries one that was being deleted', async ({ h }) => {
     create(h, 'short', stubborn(3));
     create(h, 'leaving', stubborn(300));
     for (const name of ['short', 'leaving']) await up(h, name);
@@ -130,8 +129,7 @@ describe('a machine that goes down', () => {
     await h.until('the deleted one is gone', () => inApi(h, 'leaving') === undefined);
   });
 
-  it('ends static pods too, and leaves ended pods their end', async () => {
-    await using h = await start();
+  it('ends static pods too, and leaves ended pods their end', async ({ h }) => {
     h.write('static', pod('static'));
     create(h, 'done', { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } });
     await h.until('the static pod runs', () => h.phase('static') === 'Running');
@@ -146,8 +144,7 @@ describe('a machine that goes down', () => {
 });
 
 describe('a shutdown that is cancelled', () => {
-  it('leaves pods that had time, makes the node ready, and waits again the next time', async () => {
-    await using h = await start();
+  it('leaves pods that had time, makes the node ready, and waits again the next time', async ({ h }) => {
     create(h, 'slow', stubborn(20));
     create(h, 'guarded', { spec: { priority: CRITICAL } });
     for (const name of ['slow', 'guarded']) await up(h, name);
@@ -167,8 +164,7 @@ describe('a shutdown that is cancelled', () => {
     expect([running(h, 'guarded'), running(h, 'next')]).toEqual([0, 0]);
   });
 
-  it('lets static pods begin again that were ended or refused, and leaves those of the API as they are', async () => {
-    await using h = await start();
+  it('lets static pods begin again that were ended or refused, and leaves those of the API as they are', async ({ h }) => {
     h.logind.otherLock = true;
     h.write('static', pod('static'));
     h.write('slow', pod('slow', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 15 } }));
@@ -194,12 +190,10 @@ describe('a shutdown that is cancelled', () => {
     expect(['static', 'slow', 'late'].every(runs)).toBe(true);
   });
 
-  it('lets one begin again that was put back, and refused, while its former life was wound down', async () => {
-    await using h = await start();
+  it('lets one begin again that was put back, and refused, while its former life was wound down', async ({ h }) => {
     h.logind.otherLock = true;
     const slow = pod('slow', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 25 } });
-    h.write('slow', slow);
-    await h.until('it runs', () => h.phase('slow') === 'Running');
+    await h.run('slow', slow);
     h.remove('slow');
     await h.until('it is wound down', () => h.record('slow')?.state.is === 'leaving');
     h.logind.shutDown();
@@ -213,11 +207,9 @@ describe('a shutdown that is cancelled', () => {
     await h.until('it runs again', () => h.phase('slow') === 'Running' && others().length === 1 && h.running('slow').length === 1);
   });
 
-  it('lets them begin again also where the manager is killed before it asked for that', async () => {
-    await using h = await start();
+  it('lets them begin again also where the manager is killed before it asked for that', async ({ h }) => {
     h.logind.otherLock = true;
-    h.write('static', pod('static'));
-    await h.until('it runs', () => h.phase('static') === 'Running');
+    await h.run('static', pod('static'));
     h.logind.shutDown();
     await h.until('it has ended', () => h.phase('static') === 'Failed');
     h.fs.delayMs = (op, at) => (op === 'writeFile' && at.startsWith(STATE) ? 2_000 : 0);
@@ -227,8 +219,7 @@ describe('a shutdown that is cancelled', () => {
     await h.until('it runs again', () => h.phase('static') === 'Running' && h.running('static').length === 1);
   });
 
-  it('takes the lock again that was dropped, when the machine did not go down after all', async () => {
-    await using h = await start();
+  it('takes the lock again that was dropped, when the machine did not go down after all', async ({ h }) => {
     h.logind.otherLock = true;
     create(h, 'web');
     await up(h, 'web');
@@ -242,8 +233,7 @@ describe('a shutdown that is cancelled', () => {
 });
 
 describe('a restart in the middle', () => {
-  it('goes on where the daemon before left off, within what is left of the time', async () => {
-    await using h = await start();
+  it('goes on where the daemon before left off, within what is left of the time', async ({ h }) => {
     h.logind.otherLock = true;
     create(h, 'slow', stubborn(300));
     create(h, 'guarded', stubborn(300, { priority: CRITICAL }));
@@ -337,8 +327,7 @@ describe('systemd-logind away', () => {
     await reason(h, 'ShutdownReleased');
   });
 
-  it('that ends, or whose lock is lost, is asked again and the lock taken again', async () => {
-    await using h = await start();
+  it('that ends, or whose lock is lost, is asked again and the lock taken again', async ({ h }) => {
     await watching(h);
     h.logind.restart();
     await h.until('it noticed', () => h.state(PATH).includes('logind.backingOff'));

@@ -20,8 +20,7 @@ const limited = (resources: object) => [{ name: 'main', image: 'busybox:1', reso
 
 it('makes groups only where they were asked for', async () => {
   await using h = await virtualNode();
-  h.write('a', pod('a'));
-  await h.until('it runs', () => h.phase('a') === 'Running');
+  await h.run('a', pod('a'));
   expect(groups(h)).toEqual([]);
   expect(h.actor(manager)).toBeUndefined();
   expect(h.runtime.dump().sandboxes.map((s) => s.cgroupParent)).toEqual([undefined]);
@@ -67,8 +66,7 @@ it('trap 13: limits a pod as a whole only where all of its containers are limite
 it('takes a pod whose limits as a whole its containers could go beyond, since its group holds them', async () => {
   await using h = await virtualNode({ cgroups: true });
   const containers = ['one', 'two'].map((name) => ({ name, image: 'busybox:1' }));
-  h.write('whole', pod('whole', { spec: { containers, resources: { requests: { cpu: '1' }, limits: { cpu: '2', memory: '1Gi' } } } }));
-  await h.until('it runs', () => h.phase('whole') === 'Running');
+  await h.run('whole', pod('whole', { spec: { containers, resources: { requests: { cpu: '1' }, limits: { cpu: '2', memory: '1Gi' } } } }));
   const path = `/kubepods/burstable/pod${h.uid('whole')}`;
   expect([value(h, path, 'cpu'), value(h, path, 'quota'), value(h, path, 'memory')]).toEqual(['39', '200000 100000', String(1 << 30)]);
   // What it asks for beyond its containers is the weight of its group, not shared out among them.
@@ -99,8 +97,7 @@ it('trap 18: a limit below what is used is tried again each minute, and both is 
     expect.stringMatching(/^Warning Failed to update Node Allocatable Limits "\/kubepods": EBUSY: /),
   ]);
   // Pods run meanwhile.
-  h.write('a', pod('a'));
-  await h.until('it runs', () => h.phase('a') === 'Running');
+  await h.run('a', pod('a'));
   await h.advance(50_000);
   expect(events(h, 'NodeAllocatableEnforced')).toEqual([]);
   full = false;
@@ -117,8 +114,7 @@ it('trap 19: the group of a pod stays while its volumes do, with hardly any weig
   h.mounts.trouble.failing = (op) => (op === 'unmount' && busy ? 'EBUSY' : undefined);
   const volume = { name: 'v', emptyDir: { medium: 'Memory' } };
   const containers = [{ name: 'main', image: 'busybox:1', resources: { requests: both }, volumeMounts: [{ name: 'v', mountPath: '/v' }] }];
-  h.write('a', pod('a', { spec: { volumes: [volume], containers } }));
-  await h.until('it runs', () => h.phase('a') === 'Running');
+  await h.run('a', pod('a', { spec: { volumes: [volume], containers } }));
   const path = `/kubepods/burstable/pod${h.uid('a')}`;
   expect(value(h, path, 'cpu')).toBe('20');
   h.remove('a');
@@ -164,8 +160,7 @@ it('MemoryQoS and QOSReserved: floors and ceilings of the classes follow their p
   const file = (path: string, name: string) => h.cgroups.groups.get(path)?.get(name);
   await h.until('it is enforced', () => h.state(manager) === 'enforced');
   expect(file('/kubepods/besteffort', 'memory.max')).toBe(String(7 * gi));
-  h.write('b', pod('b', { spec: { containers: limited({ requests: { cpu: '100m', memory: '2Gi' } }) } }));
-  await h.until('it runs', () => h.phase('b') === 'Running');
+  await h.run('b', pod('b', { spec: { containers: limited({ requests: { cpu: '100m', memory: '2Gi' } }) } }));
   expect(file(`/kubepods/burstable/pod${h.uid('b')}`, 'memory.low')).toBe(String(2 * gi));
   expect(file('/kubepods/burstable', 'memory.low')).toBe(String(2 * gi));
   expect(file('/kubepods', 'memory.low')).toBe(String(2 * gi));
@@ -250,8 +245,7 @@ it('makes its groups anew where the runtime came back with another driver', asyn
     'slices are there',
     () => h.cgroups.groups.has('/kubepods.slice/kubepods-burstable.slice') && h.state(manager) === 'enforced',
   );
-  h.write('a', pod('a'));
-  await h.until('it runs', () => h.phase('a') === 'Running');
+  await h.run('a', pod('a'));
   expect(parents(h)[0]).toMatch(/^\/kubepods\.slice\//);
 });
 
@@ -263,8 +257,7 @@ it('takes the driver of the configuration where the runtime does not say its own
       v.faults.fault = (method) => (method === 'RuntimeConfig' ? { kind: 'refuse', code: 12, details: 'unknown method' } : undefined);
     },
   });
-  h.write('a', pod('a'));
-  await h.until('it runs', () => h.phase('a') === 'Running');
+  await h.run('a', pod('a'));
   expect(parents(h)[0]).toMatch(/^\/kubepods\.slice\//);
 });
 
@@ -274,8 +267,7 @@ it('without groups names a slice to a runtime that takes nothing else, and nothi
     ['CGROUPFS', undefined],
   ] as const) {
     await using h = await virtualNode({ before: saying(said) });
-    h.write('a', pod('a'));
-    await h.until('it runs', () => h.phase('a') === 'Running');
+    await h.run('a', pod('a'));
     expect(parents(h)).toEqual([parent]);
   }
 });
@@ -291,8 +283,7 @@ it('kills what is left in the group of a pod that nobody knows, and never what t
     killed.push(`${path} ${pids.join()}`);
     for (const pid of pids) left.delete(pid);
   };
-  h.write('a', pod('a'));
-  await h.until('it runs', () => h.phase('a') === 'Running');
+  await h.run('a', pod('a'));
   const running = h.running('a').map((c) => c.id);
   h.cgroups.put(orphan);
   await h.until('it is gone', () => !h.cgroups.groups.has(orphan), 120_000);
@@ -303,8 +294,7 @@ it('kills what is left in the group of a pod that nobody knows, and never what t
 
 it('leaves the group of a pod that runs alone when daemon, manager and reaper start over', async () => {
   await using h = await virtualNode({ cgroups: true });
-  h.write('a', pod('a', { spec: { containers: limited({ limits: both }) } }));
-  await h.until('it runs', () => h.phase('a') === 'Running');
+  await h.run('a', pod('a', { spec: { containers: limited({ limits: both }) } }));
   const path = `/kubepods/pod${h.uid('a')}`;
   const removed: string[] = [];
   h.cgroups.failing = (operation, at) => {
@@ -313,8 +303,7 @@ it('leaves the group of a pod that runs alone when daemon, manager and reaper st
   };
   for (const actor of [manager, reaper]) expect(h.kill(actor)).toBe(true);
   await h.advance(10_000);
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.advance(70_000);
   expect(h.state(manager)).toBe('enforced');
   expect(h.running('a')).toHaveLength(1);

@@ -1,7 +1,8 @@
 /** Claims of pods of the API, bound to volumes of this node: a whole node in virtual time (resources and volumes 8.4, 8.18). */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import { cluster, create, created, dirOf, drop, events, isReady, NS, patch, post } from '../cluster/clusterPods.ts';
+import { cluster, create, created, createReady, dirOf, drop, events, isReady, NS, patch, post } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const CLAIM = 'persistentvolumeclaims/data';
@@ -28,8 +29,7 @@ const dir = (pod: Pod) => dirOf(pod, 'local-volume', 'pv-1');
 const asked = (h: VirtualNode) => h.kube.calls.filter((c) => c.request.path.includes('persistentvolume')).map((c) => c.request.path);
 
 describe('a claim', () => {
-  it('whose disk holds another file system than its volume names fails, and an event of the PersistentVolume says so', async () => {
-    await using h = await cluster();
+  it('whose disk holds another file system than its volume names fails, and an event of the PersistentVolume says so', async ({ h }) => {
     const path = '/dev/sdb';
     h.special.set(path, 'block');
     h.mounts.formatted.set(path, 'xfs');
@@ -54,13 +54,11 @@ describe('a claim', () => {
     expect(h.mounts.overwritten).toEqual([]);
   });
 
-  it('that is bound to a local volume is bound into the pod, and let go with it; its content stays', async () => {
-    await using h = await cluster();
+  it('that is bound to a local volume is bound into the pod, and let go with it; its content stays', async ({ h }) => {
     const path = '/mnt/disk';
     h.fs.makeDir(path);
     provide(h, { local: { path } });
-    const pod = create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', claiming());
     expect(h.mounts.table).toMatchObject([{ path: dir(pod), source: path, options: ['bind'] }]);
     expect(created(h, 'web')[0]?.mounts?.[0]).toMatchObject({ containerPath: '/data', hostPath: dir(pod), readonly: false });
     h.fs.put(`${path}/kept`, 'yes');
@@ -78,8 +76,7 @@ describe('a claim', () => {
     await using h = await cluster();
     if (hostPath.type === 'Socket') h.special.set(hostPath.path, 'socket');
     provide(h, { hostPath });
-    const pod = create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', claiming());
     const given = { containerPath: '/data', hostPath: '/srv/pv', readonly: false, selinuxRelabel: false };
     expect(created(h, 'web')[0]?.mounts?.[0]).toMatchObject(given);
     expect(h.mounts.table).toEqual([]);
@@ -108,12 +105,10 @@ describe('a claim', () => {
     await h.until('Ready', () => isReady(h, 'web'), 300_000);
   });
 
-  it('that is being deleted, and protected, is mounted again after the machine was restarted', async () => {
-    await using h = await cluster();
+  it('that is being deleted, and protected, is mounted again after the machine was restarted', async ({ h }) => {
     h.fs.makeDir('/mnt/disk');
     provide(h, { local: { path: '/mnt/disk' } });
-    const pod = create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', claiming());
     patch(h, CLAIM, { metadata: { finalizers: ['kubernetes.io/pvc-protection'] } });
     drop(h, CLAIM);
     await h.crash();
@@ -124,16 +119,14 @@ describe('a claim', () => {
     expect(events(h, 'FailedMount')).toEqual([]);
   });
 
-  it('that nobody has made is said to be missing', async () => {
-    await using h = await cluster();
+  it('that nobody has made is said to be missing', async ({ h }) => {
     create(h, 'web', claiming());
     await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
     expect(events(h, 'FailedMount')[0]).toContain('error processing PVC default/data: failed to fetch PVC from API server: ');
     expect(events(h, 'FailedMount')[0]).toContain('not found');
   });
 
-  it('whose path is not there keeps its pod waiting until it is', async () => {
-    await using h = await cluster();
+  it('whose path is not there keeps its pod waiting until it is', async ({ h }) => {
     provide(h, { local: { path: '/mnt/disk' } });
     create(h, 'web', claiming());
     await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
@@ -143,33 +136,27 @@ describe('a claim', () => {
     await h.until('Ready', () => isReady(h, 'web'), 300_000);
   });
 
-  it('is read-only where the pod says so, has parts, and is given to the group of the pod that has it first', async () => {
-    await using h = await cluster();
+  it('is read-only where the pod says so, has parts, and is given to the group of the pod that has it first', async ({ h }) => {
     h.fs.makeDir('/mnt/disk');
     provide(h, { local: { path: '/mnt/disk' } });
-    const reader = create(h, 'reader', claiming({ readOnly: true, fsGroup: 1 }));
-    await h.until('Ready', () => isReady(h, 'reader'));
+    const reader = await createReady(h, 'reader', claiming({ readOnly: true, fsGroup: 1 }));
     expect(created(h, 'reader')[0]?.mounts?.[0]).toMatchObject({ readonly: true });
     expect(h.mounts.owners.get(dir(reader))).toBeUndefined();
     drop(h, 'pods/reader');
     await h.until('the reader is gone', () => h.mounts.table.length === 0, 300_000);
-    const first = create(h, 'first', claiming({ fsGroup: 1, mount: { subPath: 'a/b' } }));
-    await h.until('Ready', () => isReady(h, 'first'));
+    const first = await createReady(h, 'first', claiming({ fsGroup: 1, mount: { subPath: 'a/b' } }));
     expect(h.mounts.owners.get(dir(first))).toBe('-:1');
     expect(h.mounts.table.map((m) => m.root)).toContain(`${dir(first)}/a/b`);
-    create(h, 'same', claiming({ fsGroup: 1 }));
-    await h.until('Ready', () => isReady(h, 'same'));
+    await createReady(h, 'same', claiming({ fsGroup: 1 }));
     expect(events(h, 'AlreadyMountedVolume')).toEqual([]);
-    const second = create(h, 'second', claiming({ fsGroup: 2 }));
-    await h.until('Ready', () => isReady(h, 'second'));
+    const second = await createReady(h, 'second', claiming({ fsGroup: 2 }));
     expect(h.mounts.owners.get(dir(second))).toBeUndefined();
     expect(events(h, 'AlreadyMountedVolume')).toEqual([
       'The requested fsGroup is 2, but the volume disk is mounted by another pod of this node and belongs to group 1. The volume may not be shareable.',
     ]);
   });
 
-  it('whose many files are being given to the group of its pod says so', async () => {
-    await using h = await cluster();
+  it('whose many files are being given to the group of its pod says so', async ({ h }) => {
     h.fs.makeDir('/mnt/disk');
     provide(h, { local: { path: '/mnt/disk' } });
     h.mounts.trouble = { delayMs: (op) => (op === 'chown' ? 100_000 : 0), failing: () => undefined, hanging: () => false };
@@ -181,12 +168,10 @@ describe('a claim', () => {
     expect(events(h, 'VolumePermissionChangeInProgress').length).toBeLessThanOrEqual(2);
   });
 
-  it('gives containers the group that its volume names, after a restart too', async () => {
-    await using h = await cluster();
+  it('gives containers the group that its volume names, after a restart too', async ({ h }) => {
     h.fs.makeDir('/mnt/disk');
     provide(h, { local: { path: '/mnt/disk' } }, { phase: 'Bound' }, { 'pv.beta.kubernetes.io/gid': '1234' });
-    create(h, 'web', claiming({ fsGroup: 1 }));
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', claiming({ fsGroup: 1 }));
     const groups = () => created(h, 'web').at(-1)?.linux?.securityContext?.supplementalGroups?.map(Number);
     expect(groups()).toEqual([1, 1234]);
     await h.crash();
@@ -197,12 +182,10 @@ describe('a claim', () => {
     expect(groups()).toEqual([1, 1234]);
   });
 
-  it('is found by the next daemon, which asks for it, and mounts nothing anew', async () => {
-    await using h = await cluster();
+  it('is found by the next daemon, which asks for it, and mounts nothing anew', async ({ h }) => {
     h.fs.makeDir('/mnt/disk');
     provide(h, { local: { path: '/mnt/disk' } });
-    const pod = create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', claiming());
     const table = structuredClone(h.mounts.table);
     await h.crash();
     const before = asked(h).length;
@@ -220,12 +203,10 @@ describe('a claim', () => {
     expect(h.mounts.table).toEqual([]);
   });
 
-  it('is never emptied: what lies in its directory while nothing is mounted there stays until somebody takes it away', async () => {
-    await using h = await cluster();
+  it('is never emptied: what lies in its directory while nothing is mounted there stays until somebody takes it away', async ({ h }) => {
     h.fs.makeDir('/mnt/disk');
     provide(h, { local: { path: '/mnt/disk' } });
-    const pod = create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', claiming());
     h.mounts.take(dir(pod));
     h.fs.put(`${dir(pod)}/precious`, 'yes');
     drop(h, 'pods/web');

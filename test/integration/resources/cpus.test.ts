@@ -1,14 +1,16 @@
 /** CPUs that containers have alone, on a whole node of four CPUs in virtual time (resources and volumes 2.2). */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { decodeCpuState } from '../../../src/machines/allocation/cpus/file.ts';
 import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
-import { create, drop, events, inApi, isReady, cluster as ofCluster, patch, waiting } from '../cluster/clusterPods.ts';
+import { create, createReady, drop, events, inApi, cluster as ofCluster, patch, waiting } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { pod as manifest, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const FILE = `${ROOT}/cpu_manager_state`;
 const PERIOD_MS = 10_000;
 const STATIC = { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' };
 const node = () => virtualNode({ config: STATIC });
+const it = itWith(node);
 const cluster = () => ofCluster({ config: STATIC });
 
 const whole = (cpu: string) => {
@@ -34,8 +36,7 @@ const updates = (h: VirtualNode) =>
   h.calls.filter((c) => c.method === 'UpdateContainerResources').map((c) => (c.req as CriRequest<'UpdateContainerResources'>).linux);
 
 describe('a container of a Guaranteed pod', () => {
-  it('has the whole CPUs that it asks for alone, and no quota of time on them; 1500m share (trap 21)', async () => {
-    await using h = await node();
+  it('has the whole CPUs that it asks for alone, and no quota of time on them; 1500m share (trap 21)', async ({ h }) => {
     h.write('alone', manifest('alone', guaranteed('1')));
     h.write('odd', manifest('odd', guaranteed('1500m')));
     await h.until('both run', () => runsOn(h, 'alone-n1') && runsOn(h, 'odd-n1'));
@@ -75,16 +76,14 @@ describe('a container of a Guaranteed pod', () => {
     expect(state(h).shared).toEqual([0, 1, 2, 3]);
   });
 
-  it('keeps its CPUs over a restart of the daemon, and of the CPU manager', async () => {
-    await using h = await node();
+  it('keeps its CPUs over a restart of the daemon, and of the CPU manager', async ({ h }) => {
     h.write('a', manifest('a', guaranteed('1')));
     await h.until('a runs', () => runsOn(h, 'a-n1'));
     h.write('b', manifest('b', guaranteed('1')));
     await h.until('b runs', () => runsOn(h, 'b-n1'));
     const before = state(h);
     const ids = h.running().map((c) => c.id);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     h.kill('node/allocation/cpus');
     await h.advance(3 * PERIOD_MS);
     expect([runsOn(h, 'a-n1'), runsOn(h, 'b-n1')]).toEqual(['1', '2']);
@@ -93,8 +92,7 @@ describe('a container of a Guaranteed pod', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('uses again what init containers held, and a sidecar keeps its own (trap 23)', async () => {
-    await using h = await node();
+  it('uses again what init containers held, and a sidecar keeps its own (trap 23)', async ({ h }) => {
     h.write(
       'reuse',
       manifest('reuse', { inits: [{ resources: whole('3') }], lives: { 'init-0': 'run=1s,exit=0' }, container: { resources: whole('3') } }),
@@ -112,8 +110,7 @@ describe('a container of a Guaranteed pod', () => {
 });
 
 describe('what is left', () => {
-  it('is where a container that ran before is confined to at the next look, and not sooner (trap 22)', async () => {
-    await using h = await node();
+  it('is where a container that ran before is confined to at the next look, and not sooner (trap 22)', async ({ h }) => {
     h.write('old', manifest('old'));
     await h.until('old runs', () => runsOn(h, 'old-n1'));
     expect(runsOn(h, 'old-n1')).toBe('0-3');
@@ -132,8 +129,7 @@ describe('what is left', () => {
     await h.until('widened', () => runsOn(h, 'old-n1') === '0-3', 4 * PERIOD_MS);
   });
 
-  it('is tried again where the runtime refuses, and says so', async () => {
-    await using h = await node();
+  it('is tried again where the runtime refuses, and says so', async ({ h }) => {
     h.write('old', manifest('old'));
     await h.until('old runs', () => runsOn(h, 'old-n1'));
     h.faults.fault = (method) => (method === 'UpdateContainerResources' ? { kind: 'refuse', code: 2, details: 'not now' } : undefined);
@@ -144,8 +140,7 @@ describe('what is left', () => {
     await h.until('confined', () => runsOn(h, 'old-n1') === '0,2-3', 3 * PERIOD_MS);
   });
 
-  it('is told again when what was given up has had its effect after all', async () => {
-    await using h = await node();
+  it('is told again when what was given up has had its effect after all', async ({ h }) => {
     h.write('old', manifest('old'));
     await h.until('old runs', () => runsOn(h, 'old-n1'));
     await h.until('looked', () => updates(h).length > 0, 2 * PERIOD_MS);
@@ -164,8 +159,7 @@ describe('what is left', () => {
   });
 
   // Found by seed 2701166: a call that was under way when the daemon died came after what the next one told.
-  it('is told once more when what an earlier daemon asked for has had its effect', async () => {
-    await using h = await node();
+  it('is told once more when what an earlier daemon asked for has had its effect', async ({ h }) => {
     h.write('old', manifest('old'));
     await h.until('old runs', () => runsOn(h, 'old-n1'));
     h.write('alone', manifest('alone', guaranteed('1')));
@@ -185,8 +179,7 @@ describe('what is left', () => {
 describe('a pod that asks for CPUs of its own', () => {
   it('is refused where no room is for it, and takes none from those that run', async () => {
     await using h = await cluster();
-    create(h, 'first', guaranteed('2'));
-    await h.until('Ready', () => isReady(h, 'first'));
+    await createReady(h, 'first', guaranteed('2'));
     create(h, 'second', guaranteed('2'));
     await h.until('refused', () => reason(h, 'second')?.phase === 'Failed');
     // Allocation comes before room, as in the reference.
@@ -205,8 +198,7 @@ describe('a pod that asks for CPUs of its own', () => {
     expect(reason(h, 'half')).toMatchObject({ reason: 'SMTAlignmentError' });
     expect(reason(h, 'half')?.message).toContain('requested 1 cpus not multiple cpus per core = 2');
     expect(events(h, 'SMTAlignmentError')).toHaveLength(1);
-    create(h, 'core', guaranteed('2'));
-    await h.until('Ready', () => isReady(h, 'core'));
+    await createReady(h, 'core', guaranteed('2'));
     expect(await figures(h)).toEqual([
       'kubelet_container_aligned_compute_resources_count{boundary="physical_cpu",scope="container"} 1',
       'kubelet_container_aligned_compute_resources_count{boundary="uncore_cache",scope="container"} 1',
@@ -220,8 +212,7 @@ describe('a pod that asks for CPUs of its own', () => {
     expect(runsOn(h, 'core')).toBe('2-3');
   });
 
-  it('waits for a namesake that is on its way out', async () => {
-    await using h = await node();
+  it('waits for a namesake that is on its way out', async ({ h }) => {
     h.write('web', manifest('web', { ...guaranteed('3'), spec: { terminationGracePeriodSeconds: 15 }, life: 'run=forever,term=ignore' }));
     await h.until('it runs', () => runsOn(h, 'web-n1'));
     const [before] = h.running('web');
@@ -233,8 +224,7 @@ describe('a pod that asks for CPUs of its own', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('is not let in before what it gets is on disk', async () => {
-    await using h = await node();
+  it('is not let in before what it gets is on disk', async ({ h }) => {
     await h.until('there is a file', () => h.fs.has(FILE));
     h.fs.failing = (op, path) => (op === 'writeFile' && path.includes('cpu_manager_state') ? 'EIO' : undefined);
     h.write('alone', manifest('alone', guaranteed('1')));
@@ -247,8 +237,7 @@ describe('a pod that asks for CPUs of its own', () => {
 
   it('has its cpu not changed in place', async () => {
     await using h = await cluster();
-    create(h, 'fixed', guaranteed('1'));
-    await h.until('Ready', () => isReady(h, 'fixed'));
+    await createReady(h, 'fixed', guaranteed('1'));
     const [container] = inApi(h, 'fixed')?.spec.containers ?? [];
     patch(h, 'pods/fixed', { spec: { containers: [{ ...container, resources: whole('2') }] } });
     await h.until('refused', () =>

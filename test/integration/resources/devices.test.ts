@@ -1,12 +1,13 @@
 /** Device plugins beside a whole node in virtual time (resources and volumes 2.5). */
 
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { devicesAddr, devicesView } from '../../../src/machines/allocation/devices/messages.ts';
 import { RESOURCES_MAX } from '../../../src/machines/allocation/devices/rules.ts';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
 import { messageOf } from '../../../src/machines/text/errors.ts';
-import { cluster, create, created, drop, envOf, events, inApi, isReady } from '../cluster/clusterPods.ts';
+import { cluster, create, created, createReady, drop, envOf, events, inApi, isReady } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions } from '../virtualNode.ts';
 
 const RESOURCE = 'example.com/gpu';
@@ -31,6 +32,7 @@ async function node(o: VirtualNodeOptions & { ids?: string[] } = {}): Promise<Vi
   if (ids.length > 0) await h.until('the plugin is known', () => count(h)?.allocatable === String(ids.length));
   return h;
 }
+const it = itWith(node);
 function count(h: VirtualNode): { capacity: string | undefined; allocatable: string | undefined } | undefined {
   const seen = h.tree.registry.read(devicesView)?.value;
   return seen === undefined ? undefined : { capacity: seen.capacity[RESOURCE], allocatable: seen.allocatable[RESOURCE] };
@@ -55,10 +57,8 @@ async function gone(h: VirtualNode, name: string): Promise<void> {
 }
 
 describe('device plugins', () => {
-  it('gives a container its devices, and what comes with them', async () => {
-    await using h = await node();
-    create(h, 'one', asking(1, { env: [{ name: 'OWN', value: 'yes' }] }));
-    await h.until('it is ready', () => isReady(h, 'one'));
+  it('gives a container its devices, and what comes with them', async ({ h }) => {
+    await createReady(h, 'one', asking(1, { env: [{ name: 'OWN', value: 'yes' }] }));
     const config = created(h, 'one')[0];
     expect(config?.devices).toEqual([{ containerPath: '/dev/a', hostPath: '/dev/a', permissions: 'rw' }]);
     expect(config?.mounts?.[0]).toMatchObject({ containerPath: '/opt/gpu', hostPath: '/host/gpu', readonly: true });
@@ -68,23 +68,19 @@ describe('device plugins', () => {
     await h.until('the node shows them', () => shown(h).capacity === '2' && shown(h).allocatable === '2');
   });
 
-  it('gives variables that arguments and parts of volumes may name, and other variables may not, as in the kubelet', async () => {
-    await using h = await node();
+  it('gives variables that arguments and parts of volumes may name, and other variables may not, as in the kubelet', async ({ h }) => {
     const { container } = asking(1, {
       env: [{ name: 'OWN', value: '$(GPU_IDS)' }],
       args: ['--ids=$(GPU_IDS)'],
       volumeMounts: [{ name: 'scratch', mountPath: '/scratch', subPathExpr: '$(GPU_IDS)' }],
     });
-    create(h, 'one', { container, spec: { volumes: [{ name: 'scratch', emptyDir: {} }] } });
-    await h.until('it is ready', () => isReady(h, 'one'));
+    await createReady(h, 'one', { container, spec: { volumes: [{ name: 'scratch', emptyDir: {} }] } });
     const config = created(h, 'one')[0];
     expect([config?.args, envOf(config).OWN]).toEqual([['--ids=a'], '$(GPU_IDS)']);
   });
 
-  it('says in the status of a pod how its devices are, when that changes too', async () => {
-    await using h = await node();
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+  it('says in the status of a pod how its devices are, when that changes too', async ({ h }) => {
+    await createReady(h, 'one', asking(1));
     const health = () => inApi(h, 'one')?.status.containerStatuses?.[0]?.allocatedResourcesStatus;
     const is = (word: string) =>
       JSON.stringify(health()) === JSON.stringify([{ name: RESOURCE, resources: [{ resourceID: 'a', health: word }] }]);
@@ -95,8 +91,7 @@ describe('device plugins', () => {
     await h.until('and so', () => is('Healthy'), 5_000);
   });
 
-  it('does not call devices unwell whose plugin only restarts; after 5 minutes nobody knows', async () => {
-    await using h = await node();
+  it('does not call devices unwell whose plugin only restarts; after 5 minutes nobody knows', async ({ h }) => {
     create(h, 'one', asking(1));
     const health = () => inApi(h, 'one')?.status.containerStatuses?.[0]?.allocatedResourcesStatus?.[0]?.resources[0]?.health;
     await h.until('it is healthy', () => isReady(h, 'one') && health() === 'Healthy');
@@ -114,8 +109,7 @@ describe('device plugins', () => {
     await h.until('nobody knows', () => health() === 'Unknown', 60_000);
   });
 
-  it('tells monitoring agents who holds which', async () => {
-    await using h = await node();
+  it('tells monitoring agents who holds which', async ({ h }) => {
     create(h, 'one', asking(1));
     create(h, 'plain');
     await h.until('both are ready', () => isReady(h, 'one') && isReady(h, 'plain'));
@@ -137,8 +131,7 @@ describe('device plugins', () => {
     expect(figures).toContain('kubelet_pod_resources_endpoint_errors_get{server_api_version="v1"} 1');
   });
 
-  it('asks nobody for a pod without them, and refuses one when there are too few', async () => {
-    await using h = await node();
+  it('asks nobody for a pod without them, and refuses one when there are too few', async ({ h }) => {
     create(h, 'plain');
     create(h, 'two', asking(2));
     await h.until('both are ready', () => isReady(h, 'plain') && isReady(h, 'two'));
@@ -155,18 +148,15 @@ describe('device plugins', () => {
 
   it('gives what a pod held to the next when that pod is over', async () => {
     await using h = await node({ ids: ['a'] });
-    create(h, 'first', asking(1));
-    await h.until('it is ready', () => isReady(h, 'first'));
+    await createReady(h, 'first', asking(1));
     await gone(h, 'first');
-    create(h, 'second', asking(1));
-    await h.until('the next is ready', () => isReady(h, 'second'));
+    await createReady(h, 'second', asking(1));
     expect(allocations(h)).toEqual(['a', 'a']);
   });
 
   it('lets a pod wait for what another has that is on its way out', async () => {
     await using h = await node({ ids: ['a'] });
-    create(h, 'first', { ...asking(1), life: 'term=ignore' });
-    await h.until('it is ready', () => isReady(h, 'first'));
+    await createReady(h, 'first', { ...asking(1), life: 'term=ignore' });
     drop(h, 'pods/first', 20);
     create(h, 'second', asking(1));
     await h.advance(10_000);
@@ -217,16 +207,13 @@ describe('device plugins', () => {
     create(h, 'hasty', asking(1, { resources: { limits: { [RESOURCE]: '1', [NIC]: '1' } } }));
     await h.until('it has the first and waits for the other', () => asked === 2);
     await gone(h, 'hasty');
-    create(h, 'next', asking(1));
-    await h.until('the next is ready', () => isReady(h, 'next'));
+    await createReady(h, 'next', asking(1));
     expect(allocations(h)).toEqual(['a', 'a']);
   });
 
   // Found by seed 2501521 at 3a86da9: what had just started was in no listing yet, so that it passed for an orphaned pod.
-  it('leaves alone what had just started when devices and pods begin anew', async () => {
-    await using h = await node();
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+  it('leaves alone what had just started when devices and pods begin anew', async ({ h }) => {
+    await createReady(h, 'one', asking(1));
     h.kill('node/allocation');
     await h.advance(30_000);
     expect([isReady(h, 'one'), created(h, 'one').length]).toEqual([true, 1]);
@@ -236,8 +223,7 @@ describe('device plugins', () => {
   it('uses what init containers held again', async () => {
     await using h = await node({ ids: ['a', 'b'] });
     const limits = { resources: { limits: { [RESOURCE]: '2' } } };
-    create(h, 'steps', { ...asking(2), inits: [limits], lives: { 'init-0': 'run=100ms' } });
-    await h.until('it is ready', () => isReady(h, 'steps'));
+    await createReady(h, 'steps', { ...asking(2), inits: [limits], lives: { 'init-0': 'run=100ms' } });
     expect(allocations(h)).toEqual(['a,b', 'a,b']);
   });
 
@@ -248,8 +234,7 @@ describe('device plugins', () => {
       before: (w) => void w.devices.add(SOCKET, { resource: RESOURCE, devices: healthy('a', 'b', 'c'), prefers: ['c'], options }),
     });
     await h.until('the plugin is known', () => count(h)?.allocatable === '3');
-    create(h, 'choosy', asking(2));
-    await h.until('it is ready', () => isReady(h, 'choosy'));
+    await createReady(h, 'choosy', asking(2));
     expect(h.devices.calls.map(({ method, ids }) => [method, ids.join(',')])).toEqual([
       ['Options', ''],
       ['Preferred', 'a,b,c'],
@@ -279,14 +264,11 @@ describe('device plugins', () => {
     await h.until('it is refused', () => failed(h, 'unlucky'));
     expect(failed(h, 'unlucky')?.[1]).toContain('Allocate failed due to rpc error: code = Unknown desc = broken, which is unexpected');
     h.devices.fault = () => undefined;
-    create(h, 'lucky', asking(1));
-    await h.until('it is ready', () => isReady(h, 'lucky'));
+    await createReady(h, 'lucky', asking(1));
   });
 
-  it('resources trap 27, boot trap 51: a dead plugin leaves its capacity for 5 minutes and nothing to give, then 0', async () => {
-    await using h = await node();
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+  it('resources trap 27, boot trap 51: a dead plugin leaves its capacity for 5 minutes and nothing to give, then 0', async ({ h }) => {
+    await createReady(h, 'one', asking(1));
     await h.until('the node shows them', () => shown(h).allocatable === '2');
     h.devices.die(SOCKET);
     await h.until('nothing is to be given', () => shown(h).allocatable === '0');
@@ -302,13 +284,11 @@ describe('device plugins', () => {
     await h.until('nobody gets one', () => failed(h, 'late'));
     h.devices.back(SOCKET);
     await h.until('they are there again', () => shown(h).allocatable === '2' && shown(h).capacity === '2');
-    create(h, 'next', asking(1));
-    await h.until('and are given', () => isReady(h, 'next'));
+    await createReady(h, 'next', asking(1));
     expect(held(h, 'next')).toBe('b');
   });
 
-  it('resources trap 28: makes its socket anew at each start, removes what else is there, and plugins register again', async () => {
-    await using h = await node();
+  it('resources trap 28: makes its socket anew at each start, removes what else is there, and plugins register again', async ({ h }) => {
     await h.crash();
     h.fs.makeSocket(`${FOLDER}/stale.sock`);
     // Where this is, plugins made with the kubelet's library do not register at the socket.
@@ -323,12 +303,10 @@ describe('device plugins', () => {
     expect([...there, h.fs.has(SERVER), h.fs.has(RECORD)]).toEqual([false, false, true, false, true, true]);
   });
 
-  it('tells of no pod after a restart before it knows all of them', async () => {
-    await using h = await node();
+  it('tells of no pod after a restart before it knows all of them', async ({ h }) => {
     for (const name of ['one', 'two']) create(h, name, asking(1));
     await h.until('they are ready', () => isReady(h, 'one') && isReady(h, 'two'));
-    await h.crash();
-    await h.boot();
+    await h.restart();
     const answers = new Set<string>();
     const ask = (): string => {
       try {
@@ -344,8 +322,7 @@ describe('device plugins', () => {
     expect([...answers]).toEqual(['this node has just started, and does not know all of its pods yet: ask again', 'one: a two: b']);
   });
 
-  it('resources trap 29: a second registration takes the place of the first, whose end is about nothing', async () => {
-    await using h = await node();
+  it('resources trap 29: a second registration takes the place of the first, whose end is about nothing', async ({ h }) => {
     const other = `${FOLDER}/gpu-2.sock`;
     h.devices.add(other, { resource: RESOURCE, devices: healthy('c', 'd', 'e') });
     h.devices.register(other);
@@ -353,33 +330,26 @@ describe('device plugins', () => {
     h.devices.die(SOCKET);
     await h.advance(600_000);
     expect(count(h)).toEqual({ capacity: '3', allocatable: '3' });
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+    await createReady(h, 'one', asking(1));
     expect(held(h, 'one')).toBe('c');
   });
 
-  it('resources trap 30: after a restart a pod with a device runs on before its plugin is back, and keeps it', async () => {
-    await using h = await node();
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+  it('resources trap 30: after a restart a pod with a device runs on before its plugin is back, and keeps it', async ({ h }) => {
+    await createReady(h, 'one', asking(1));
     h.devices.die(SOCKET);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('its worker knows it', () => h.running().length === 1 && h.tree.registry.read(devicesView) !== undefined);
     await h.advance(60_000);
     expect([inApi(h, 'one')?.status.phase, created(h, 'one').length]).toEqual(['Running', 1]);
     expect(shown(h)).toEqual({ capacity: '0', allocatable: '0' });
     h.devices.back(SOCKET);
     await h.until('the plugin is known again', () => count(h)?.allocatable === '2');
-    create(h, 'two', asking(1));
-    await h.until('the next is ready', () => isReady(h, 'two'));
+    await createReady(h, 'two', asking(1));
     expect(held(h, 'two')).toBe('b');
   });
 
-  it('holds a container that starts after a restart until its plugin is back', async () => {
-    await using h = await node();
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+  it('holds a container that starts after a restart until its plugin is back', async ({ h }) => {
+    await createReady(h, 'one', asking(1));
     await h.crash();
     h.devices.die(SOCKET);
     const [container] = h.running();
@@ -403,8 +373,7 @@ describe('device plugins', () => {
       before: (w) => void w.devices.add(SOCKET, { resource: RESOURCE, devices: healthy('a'), options }),
     });
     await h.until('the plugin is known', () => count(h)?.allocatable === '1');
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+    await createReady(h, 'one', asking(1));
     h.devices.die(SOCKET);
     await h.until('its plugin is missed', () => count(h)?.allocatable === '0');
     const [container] = h.running();
@@ -419,10 +388,8 @@ describe('device plugins', () => {
     expect(h.devices.calls.map((c) => c.method)).toEqual(['Options', 'Allocate', 'PreStart', 'Options', 'PreStart']);
   });
 
-  it('never gives away what a running container holds, whatever the plugin says', async () => {
-    await using h = await node();
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+  it('never gives away what a running container holds, whatever the plugin says', async ({ h }) => {
+    await createReady(h, 'one', asking(1));
     h.devices.list(SOCKET, [{ id: 'a', healthy: false, numaNodes: [] }, ...healthy('b')]);
     await h.until('it is known', () => count(h)?.allocatable === '1');
     h.devices.list(SOCKET, healthy('a', 'b'));
@@ -440,8 +407,7 @@ describe('device plugins', () => {
     });
     await h.until('it is said', () => h.actor('node/allocation/devices')?.reason === 'SocketFailed');
     expect(h.actor('node/allocation/devices')?.message).toContain('bind EACCES');
-    create(h, 'plain');
-    await h.until('others run', () => isReady(h, 'plain'));
+    await createReady(h, 'plain');
     h.devices.bindError = undefined;
     h.devices.add(SOCKET, { resource: RESOURCE, devices: healthy('a') });
     await h.until('the plugin registers', () => count(h)?.allocatable === '1', 120_000);
@@ -472,8 +438,7 @@ describe('device plugins', () => {
     h.fs.makeSocket(registry);
     await h.until('it is known', () => count(h)?.allocatable === '1');
     expect(h.drivers.told).toEqual([{ socket: registry, error: '' }]);
-    create(h, 'one', asking(1));
-    await h.until('it is ready', () => isReady(h, 'one'));
+    await createReady(h, 'one', asking(1));
     h.fs.drop(registry);
     await h.until('nothing is to be given', () => count(h)?.allocatable === '0');
     h.fs.makeSocket(registry);
@@ -492,8 +457,7 @@ describe('device plugins', () => {
     const registered = () => h.lines.filter((l) => JSON.stringify(l).includes('node registered')).length;
     await h.until('the node is registered', () => registered() > 0);
     set();
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(60_000);
     expect(now()).toBe('7');
     await h.crash();

@@ -1,6 +1,6 @@
 /** Huge pages of containers: the runtime is told of every size that the machine has. */
 import { expect, it } from 'vitest';
-import { cluster, create, created, isReady } from '../cluster/clusterPods.ts';
+import { cluster, created, createReady } from '../cluster/clusterPods.ts';
 
 it('a container has the huge pages that it asked for, and none of those of its neighbour', async () => {
   const pages = '/sys/kernel/mm/hugepages/hugepages-2048kB';
@@ -15,8 +15,7 @@ it('a container has the huge pages that it asked for, and none of those of its n
     { name: 'asks', image: 'busybox:1', resources: { requests: amounts, limits: amounts } },
     { name: 'does-not', image: 'busybox:1' },
   ];
-  create(h, 'web', { spec: { containers } });
-  await h.until('Ready', () => isReady(h, 'web'));
+  await createReady(h, 'web', { spec: { containers } });
   expect(created(h, 'web').map((c) => [c.metadata.name, c.linux?.resources?.hugepageLimits])).toEqual([
     ['asks', [{ pageSize: '2MB', limit: 4 * 2 ** 20 }]],
     ['does-not', [{ pageSize: '2MB', limit: 0 }]],

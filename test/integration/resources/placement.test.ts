@@ -2,10 +2,11 @@
  * Admission on a whole node in virtual time: pods that ask for labels or must tolerate taints, a node whose labels and
  * room change while it runs or while it is down, and what it does then about pods that run already.
  */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
-import { cluster, create, created, events, inApi, isReady, patch } from '../cluster/clusterPods.ts';
+import { cluster, create, created, createReady, events, inApi, isReady, patch } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 const NODE = '/api/v1/nodes/n1';
@@ -50,8 +51,7 @@ describe('a pod that needs a feature which nodes declare', () => {
     'runs where the node declares it, and where pods are not asked (%j)',
     async (featureGates) => {
       await using h = await cluster({ config: { featureGates } });
-      create(h, 'web', restartsAll);
-      await h.until('Ready', () => isReady(h, 'web'));
+      await createReady(h, 'web', restartsAll);
     },
   );
 
@@ -74,18 +74,14 @@ describe('a pod that needs a feature which nodes declare', () => {
 });
 
 describe('a pod that asks for a label', () => {
-  it('runs although the label is younger than the last look at the node', async () => {
-    await using h = await cluster();
-    create(h, 'first');
-    await h.until('the node was read', () => isReady(h, 'first'));
+  it('runs although the label is younger than the last look at the node', async ({ h }) => {
+    await createReady(h, 'first');
     label(h, 'ssd');
-    create(h, 'web', { spec: SSD });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { spec: SSD });
     expect(events(h, 'NodeAffinity')).toEqual([]);
   });
 
-  it('that the node does not have is refused after another look at the node, in the words of the reference', async () => {
-    await using h = await cluster();
+  it('that the node does not have is refused after another look at the node, in the words of the reference', async ({ h }) => {
     create(h, 'web', { spec: SSD });
     await h.until('refused', () => inApi(h, 'web')?.status.phase === 'Failed');
     const message =
@@ -96,10 +92,8 @@ describe('a pod that asks for a label', () => {
     expect(await h.metrics.render()).toMatch(/^kubelet_admission_rejections_total\{reason="NodeAffinity"\} 1$/m);
   });
 
-  it('is judged in the end by what is known, when the node cannot be read', async () => {
-    await using h = await cluster();
-    create(h, 'first');
-    await h.until('the node was read', () => isReady(h, 'first'));
+  it('is judged in the end by what is known, when the node cannot be read', async ({ h }) => {
+    await createReady(h, 'first');
     h.kube.trouble.verdict = (r) => ({ delayMs: 0, ...(r.path.startsWith(NODE) ? { refuse: { status: 500 } } : {}) });
     create(h, 'web', { spec: SSD });
     await h.advance(20_000);
@@ -108,12 +102,10 @@ describe('a pod that asks for a label', () => {
     await h.until('refused', () => reason(h, 'web') === 'NodeAffinity', 60_000);
   });
 
-  it('runs on when the label goes, also over a restart of the daemon; a new one is refused', async () => {
-    await using h = await cluster();
+  it('runs on when the label goes, also over a restart of the daemon; a new one is refused', async ({ h }) => {
     await h.until('registered', () => h.kube.handle({ verb: 'GET', path: NODE }).ok);
     label(h, 'ssd');
-    create(h, 'old', { spec: SSD });
-    await h.until('Ready', () => isReady(h, 'old'));
+    await createReady(h, 'old', { spec: SSD });
     const [before] = running(h, 'old');
     await h.crash();
     label(h, null);
@@ -142,18 +134,15 @@ describe('a pod that asks for a label', () => {
 });
 
 describe('a taint NoExecute', () => {
-  it('refuses new pods that do not tolerate it, not static ones, and not what runs already', async () => {
-    await using h = await cluster();
-    create(h, 'old');
-    await h.until('Ready', () => isReady(h, 'old'));
+  it('refuses new pods that do not tolerate it, not static ones, and not what runs already', async ({ h }) => {
+    await createReady(h, 'old');
     patchNode(h, { spec: { taints: [{ key: 'dedicated', value: 'db', effect: 'NoExecute' }] } });
     await h.advance(15_000);
     create(h, 'new');
     create(h, 'tolerant', { spec: { tolerations: [{ key: 'dedicated', operator: 'Exists' }] } });
     h.write('static', manifest('static'));
     await h.until('judged', () => reason(h, 'new') === 'TaintToleration' && isReady(h, 'tolerant') && h.phase('static') === 'Running');
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(60_000);
     expect(isReady(h, 'old')).toBe(true);
     expect(running(h, 'new')).toEqual([]);
@@ -161,8 +150,7 @@ describe('a taint NoExecute', () => {
 });
 
 describe('the groups policy Strict', () => {
-  it('CRI trap 11: refuses the pod on a node that says it has no such feature', async () => {
-    await using h = await cluster();
+  it('CRI trap 11: refuses the pod on a node that says it has no such feature', async ({ h }) => {
     create(h, 'strict', { spec: { securityContext: { supplementalGroupsPolicy: 'Strict' } } });
     create(h, 'merge', { spec: { securityContext: { supplementalGroupsPolicy: 'Merge' } } });
     await h.until('judged', () => reason(h, 'strict') === 'SupplementalGroupsPolicyNotSupported' && isReady(h, 'merge'));
@@ -179,8 +167,7 @@ describe('what the runtime says that it can do', () => {
 
   it('lets a pod with the groups policy Strict in, tells both the runtime and the API of it', async () => {
     await using h = await cluster({ hollow: { features: { features: { supplementalGroupsPolicy: true } } } });
-    create(h, 'strict', strict);
-    await h.until('Ready', () => isReady(h, 'strict'));
+    await createReady(h, 'strict', strict);
     const node = h.kube.handle({ verb: 'GET', path: NODE });
     expect(node).toMatchObject({ body: { status: { features: { supplementalGroupsPolicy: true } } } });
     expect(created(h, 'strict')[0]?.linux?.securityContext).toMatchObject({
@@ -228,8 +215,7 @@ describe('a runtime class', () => {
   const handlers = (h: VirtualNode) =>
     h.calls.filter((c) => c.method === 'RunPodSandbox').map((c) => (c.req as CriRequest<'RunPodSandbox'>).runtimeHandler);
 
-  it('names the handler of the runtime that the sandbox is made with', async () => {
-    await using h = await cluster();
+  it('names the handler of the runtime that the sandbox is made with', async ({ h }) => {
     h.kube.handle({ verb: 'POST', path: CLASSES, body: { metadata: { name: 'sandboxed' }, handler: 'kata' } });
     create(h, 'plain');
     create(h, 'web', { spec: { runtimeClassName: 'sandboxed' } });
@@ -237,8 +223,7 @@ describe('a runtime class', () => {
     expect(handlers(h).sort()).toEqual(['kata', undefined]);
   });
 
-  it('that does not exist keeps the pod waiting, says so, and does no longer when it is made', async () => {
-    await using h = await cluster();
+  it('that does not exist keeps the pod waiting, says so, and does no longer when it is made', async ({ h }) => {
     create(h, 'web', { spec: { runtimeClassName: 'sandboxed' } });
     const message = 'Failed to create pod sandbox: the runtime class "sandboxed" does not exist';
     await h.until('said', () => events(h, 'FailedCreatePodSandBox').includes(message));
@@ -249,11 +234,9 @@ describe('a runtime class', () => {
     expect(handlers(h)).toEqual(['kata']);
   });
 
-  it('of a pod whose sandbox ends while the API server is away is what it was', async () => {
-    await using h = await cluster();
+  it('of a pod whose sandbox ends while the API server is away is what it was', async ({ h }) => {
     h.kube.handle({ verb: 'POST', path: CLASSES, body: { metadata: { name: 'sandboxed' }, handler: 'kata' } });
-    create(h, 'web', { spec: { runtimeClassName: 'sandboxed' } });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { spec: { runtimeClassName: 'sandboxed' } });
     h.kube.trouble.down = true;
     const [sandbox] = h.runtime.dump().sandboxes;
     const call = { timeoutMs: null, signal: new AbortController().signal };
@@ -263,8 +246,7 @@ describe('a runtime class', () => {
     h.kube.trouble.down = false;
   });
 
-  it('cannot be named by a manifest, which nobody would resolve', async () => {
-    await using h = await cluster();
+  it('cannot be named by a manifest, which nobody would resolve', async ({ h }) => {
     h.write('web', manifest('web', { spec: { runtimeClassName: 'sandboxed' } }));
     await h.until('refused', () => h.status('web')?.status.reason === 'UnsupportedField');
   });

@@ -1,6 +1,7 @@
 /** The kubelet's metrics of pods and what is done for them, of a whole node in virtual time. */
-import { describe, expect, it } from 'vitest';
-import { cluster, create, drop, inApi, isReady, patch, waiting } from '../cluster/clusterPods.ts';
+import { describe, expect } from 'vitest';
+import { cluster, create, createReady, drop, inApi, isReady, patch, waiting } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 async function series(h: VirtualNode, name: string): Promise<Record<string, number>> {
@@ -12,11 +13,11 @@ async function series(h: VirtualNode, name: string): Promise<Record<string, numb
 const one = async (h: VirtualNode, name: string) => (await series(h, name))[''] ?? 0;
 
 describe('metrics of a pod', () => {
-  it('tell once how long its start took: first seen to running, created to seen running, and that without pulls and init containers', async () => {
-    await using h = await cluster();
+  it('tell once how long its start took: first seen to running, created to seen running, and that without pulls and init containers', async ({
+    h,
+  }) => {
     h.faults.latencyMs.PullImage = 3_000;
-    create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=10s' }, container: { image: 'large:1' } });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { inits: [{}], lives: { 'init-0': 'run=10s' }, container: { image: 'large:1' } });
     await h.advance(120_000);
     for (const name of [
       'kubelet_pod_start_duration_seconds',
@@ -36,8 +37,7 @@ describe('metrics of a pod', () => {
     expect(await one(h, 'kubelet_first_network_pod_start_sli_duration_seconds')).toBe(sli);
   });
 
-  it('leave pods whose volumes come from elsewhere out of the start-up indicator, and host pods out of the first of it', async () => {
-    await using h = await cluster();
+  it('leave pods whose volumes come from elsewhere out of the start-up indicator, and host pods out of the first of it', async ({ h }) => {
     create(h, 'disk', {
       spec: { volumes: [{ name: 'v', hostPath: { path: '/data' } }] },
       container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
@@ -50,16 +50,14 @@ describe('metrics of a pod', () => {
     expect(await one(h, 'kubelet_first_network_pod_start_sli_duration_seconds')).toBe(0);
   });
 
-  it('count ends of containers by code and reason, each once, also over a restart of the daemon', async () => {
-    await using h = await cluster();
+  it('count ends of containers by code and reason, each once, also over a restart of the daemon', async ({ h }) => {
     create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=1s', main: 'run=2s,exit=3' }, spec: { restartPolicy: 'Never' } });
     await h.until('Failed', () => inApi(h, 'web')?.status.phase === 'Failed');
     expect(await series(h, 'kubelet_terminated_containers_total')).toEqual({
       '{container_type="container",exit_code="3",reason="Error"}': 1,
       '{container_type="init_container",exit_code="0",reason="Completed"}': 1,
     });
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(60_000);
     expect(await series(h, 'kubelet_terminated_containers_total')).toEqual({});
     create(h, 'crash', { life: 'run=1s,exit=1' });
@@ -71,8 +69,7 @@ describe('metrics of a pod', () => {
     });
   });
 
-  it('count a postStart hook that fails among the starts that failed', async () => {
-    await using h = await cluster();
+  it('count a postStart hook that fails among the starts that failed', async ({ h }) => {
     create(h, 'web', { container: { lifecycle: { postStart: { tcpSocket: { port: 1 } } } } });
     await h.until('it waits', () => waiting(h, 'web')?.reason === 'PostStartHookError' || waiting(h, 'web')?.reason === 'CrashLoopBackOff');
     expect(await series(h, 'kubelet_started_containers_errors_total')).toEqual({
@@ -98,12 +95,10 @@ describe('metrics of a pod', () => {
     expect(await counts()).toEqual([2, 1]);
   });
 
-  it('count volumes of images that containers mount, and those that the runtime cannot mount', async () => {
-    await using h = await cluster();
+  it('count volumes of images that containers mount, and those that the runtime cannot mount', async ({ h }) => {
     const spec = { volumes: [{ name: 'model', image: { reference: 'models/one:1' } }] };
     const container = { volumeMounts: [{ name: 'model', mountPath: '/model' }] };
-    create(h, 'good', { spec, container });
-    await h.until('Ready', () => isReady(h, 'good'));
+    await createReady(h, 'good', { spec, container });
     h.faults.fault = (method) =>
       method === 'CreateContainer' ? { kind: 'refuse', code: 2, details: 'ImageVolumeMountFailed: no such layer' } : undefined;
     create(h, 'bad', { spec, container });
@@ -114,8 +109,7 @@ describe('metrics of a pod', () => {
     expect(await one(h, 'kubelet_image_volume_requested_total')).toBe(1 + errors);
   });
 
-  it('count sleeps of hooks that the end of the grace cut short, and no others', async () => {
-    await using h = await cluster();
+  it('count sleeps of hooks that the end of the grace cut short, and no others', async ({ h }) => {
     const sleeping = (seconds: number) => ({
       container: { lifecycle: { preStop: { sleep: { seconds } } } },
       spec: { terminationGracePeriodSeconds: 10 },
@@ -129,16 +123,14 @@ describe('metrics of a pod', () => {
     expect(await one(h, 'kubelet_sleep_action_terminated_early_total')).toBe(1);
   });
 
-  it('count sandboxes and containers that were started, and those that could not be, with the reason', async () => {
-    await using h = await cluster();
+  it('count sandboxes and containers that were started, and those that could not be, with the reason', async ({ h }) => {
     let refused = false;
     h.faults.fault = (method) => {
       if (method !== 'RunPodSandbox' || refused) return undefined;
       refused = true;
       return { kind: 'refuse', code: 2, details: 'no network today' };
     };
-    create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=1s' } });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { inits: [{}], lives: { 'init-0': 'run=1s' } });
     expect(await series(h, 'kubelet_started_containers_total')).toEqual({
       '{container_type="container"}': 1,
       '{container_type="init_container"}': 1,
@@ -150,10 +142,8 @@ describe('metrics of a pod', () => {
     expect(await series(h, 'kubelet_run_podsandbox_duration_seconds_count')).toEqual({ '{runtime_handler=""}': 2 });
   });
 
-  it('tell rounds of its worker apart: created, looked at again, changed, ended', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('tell rounds of its worker apart: created, looked at again, changed, ended', async ({ h }) => {
+    await createReady(h, 'web');
     await h.advance(5_000);
     const rounds = () => series(h, 'kubelet_pod_worker_duration_seconds_count');
     expect(await rounds()).toMatchObject({ '{operation_type="create"}': 1 });
@@ -169,8 +159,10 @@ describe('metrics of a pod', () => {
 
   it('count volumes and what was done to them', async () => {
     await using h = await cluster({ servers: true });
-    create(h, 'web', { spec: { volumes: [{ name: 'v', emptyDir: {} }] }, container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] } });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', {
+      spec: { volumes: [{ name: 'v', emptyDir: {} }] },
+      container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
+    });
     expect(await series(h, 'volume_manager_total_volumes')).toMatchObject({
       '{plugin_name="kubernetes.io/empty-dir",state="actual_state_of_world"}': 1,
       '{plugin_name="kubernetes.io/empty-dir",state="desired_state_of_world"}': 1,
@@ -232,12 +224,9 @@ describe('metrics of a pod', () => {
     expect(await series(h, 'kubelet_restarted_pods_total')).toEqual({ '{static="true"}': 1 });
   });
 
-  it('say nothing of starts that another daemon saw', async () => {
-    await using h = await cluster();
-    create(h, 'web');
-    await h.until('Ready', () => isReady(h, 'web'));
-    await h.crash();
-    await h.boot();
+  it('say nothing of starts that another daemon saw', async ({ h }) => {
+    await createReady(h, 'web');
+    await h.restart();
     await h.advance(60_000);
     expect(isReady(h, 'web')).toBe(true);
     for (const name of ['kubelet_pod_start_duration_seconds', 'kubelet_pod_start_sli_duration_seconds', 'kubelet_started_containers_total'])

@@ -1,9 +1,10 @@
 /** Critical pods on a node that is full, in virtual time: who makes room for them, how, and who does not. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
 
-import { cluster, create, events, inApi, isReady } from '../cluster/clusterPods.ts';
+import { cluster, create, createReady, events, inApi, isReady } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
 
 const CRITICAL = { priority: 2_000_000_000, priorityClassName: 'system-cluster-critical' };
@@ -17,8 +18,7 @@ const reason = (h: VirtualNode, name: string) => inApi(h, name)?.status.reason;
 const cpus = (h: VirtualNode) => Number(h.node.facts.allocatable.cpu);
 
 describe('a critical pod that finds no room', () => {
-  it('drives out as few as can be, starts when they have ended, and they say why', async () => {
-    await using h = await cluster();
+  it('drives out as few as can be, starts when they have ended, and they say why', async ({ h }) => {
     const all = cpus(h);
     create(h, 'large', { ...asking(String(all - 1), { terminationGracePeriodSeconds: 20 }), life: 'run=forever,term=ignore' });
     create(h, 'small', asking('500m'));
@@ -52,8 +52,7 @@ describe('a critical pod that finds no room', () => {
 
   it('is let in when one that makes room for it cannot be ended in time, and nobody else is; that one is ended all the same', async () => {
     await using h = await cluster({ config: { maxPods: 1 } });
-    create(h, 'stuck', { spec: { terminationGracePeriodSeconds: 20 } });
-    await h.until('Ready', () => isReady(h, 'stuck'));
+    await createReady(h, 'stuck', { spec: { terminationGracePeriodSeconds: 20 } });
     const ends = new Set(['StopContainer', 'StopPodSandbox']);
     h.faults.fault = (method) => (ends.has(method) ? { kind: 'refuse', code: 2, details: 'cannot be stopped' } : undefined);
     create(h, 'critical', { spec: CRITICAL });
@@ -76,8 +75,7 @@ describe('a critical pod that finds no room', () => {
 
   it('keeps the room that is made for it: whoever comes meanwhile does not get it', async () => {
     await using h = await cluster({ config: { maxPods: 1 } });
-    create(h, 'old', { spec: { terminationGracePeriodSeconds: 20 }, life: 'run=forever,term=ignore' });
-    await h.until('Ready', () => isReady(h, 'old'));
+    await createReady(h, 'old', { spec: { terminationGracePeriodSeconds: 20 }, life: 'run=forever,term=ignore' });
     create(h, 'critical', { spec: CRITICAL });
     await h.until('one is asked to go', () => events(h, 'Preempting').length > 0);
     create(h, 'late');
@@ -106,8 +104,7 @@ describe('a critical pod that finds no room', () => {
   it('resources trap 68: is refused for what no room can mend, and nobody has to go', async () => {
     await using h = await cluster({ config: { maxPods: 1 } });
     const port = { ports: [{ containerPort: 80, hostPort: 80 }] };
-    create(h, 'holder', { container: port });
-    await h.until('Ready', () => isReady(h, 'holder'));
+    await createReady(h, 'holder', { container: port });
     create(h, 'critical', { spec: CRITICAL, container: port });
     await h.until('refused', () => reason(h, 'critical') === 'NodePorts');
     await h.advance(30_000);
@@ -115,10 +112,8 @@ describe('a critical pod that finds no room', () => {
     expect(events(h, 'Preempting')).toEqual([]);
   });
 
-  it('is refused, and nobody has to go, where all of them together are not enough', async () => {
-    await using h = await cluster();
-    create(h, 'web', asking('1'));
-    await h.until('Ready', () => isReady(h, 'web'));
+  it('is refused, and nobody has to go, where all of them together are not enough', async ({ h }) => {
+    await createReady(h, 'web', asking('1'));
     const all = cpus(h);
     create(h, 'critical', asking(String(all + 1), CRITICAL));
     await h.until('refused', () => reason(h, 'critical') === 'UnexpectedAdmissionError');
@@ -130,8 +125,7 @@ describe('a critical pod that finds no room', () => {
 
   it('may be a static one, and finds no room among other static ones', async () => {
     await using h = await cluster({ config: { maxPods: 1 } });
-    create(h, 'web', { spec: { terminationGracePeriodSeconds: 10 }, life: 'run=forever,term=ignore' });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { spec: { terminationGracePeriodSeconds: 10 }, life: 'run=forever,term=ignore' });
     h.write('static', manifest('static'));
     await h.until('it is asked to go', () => events(h, 'Preempting').length > 0);
     await h.until('Running', () => h.phase('static') === 'Running', 60_000);

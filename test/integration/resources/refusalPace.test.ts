@@ -1,7 +1,8 @@
 /** A controller that replaces each pod that the node refuses, in virtual time. */
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
-import { cluster, drop, inApi, NS } from '../cluster/clusterPods.ts';
+import { drop, inApi, NS } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 
 const MEASURED_MS = 20_000;
@@ -19,8 +20,7 @@ function make(h: VirtualNode, name: string, controller: string): void {
 }
 const isRefused = (h: VirtualNode, name: string) => inApi(h, name)?.status.phase === 'Failed';
 
-it('hears of about as many refusals as from the kubelet, and of the first at once', async () => {
-  await using h = await cluster();
+it('hears of about as many refusals as from the kubelet, and of the first at once', async ({ h }) => {
   const beganMs = h.time.clock.monoMs();
   const tookMs: number[] = [];
   while (h.time.clock.monoMs() - beganMs < MEASURED_MS) {
@@ -40,8 +40,7 @@ it('hears of about as many refusals as from the kubelet, and of the first at onc
   await h.until('all are refused', () => Array.from({ length: 50 }, (_, i) => isRefused(h, `many-${i}`)).every(Boolean), 3_000);
 });
 
-it('shows a pod that is about to be refused, and lets it go when it is deleted meanwhile', async () => {
-  await using h = await cluster();
+it('shows a pod that is about to be refused, and lets it go when it is deleted meanwhile', async ({ h }) => {
   make(h, 'first', 'set');
   await h.until('it is refused', () => isRefused(h, 'first'));
   make(h, 'second', 'set');

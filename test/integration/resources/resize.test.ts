@@ -1,5 +1,5 @@
 /** Cpu and memory of running containers, changed in place on a whole node in virtual time (pod lifecycle 6.6). */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { decodeCheckpoint, encodeCheckpoint } from '../../../src/machines/foundation/checkpoint.ts';
 import { ACTUATED, ALLOCATED } from '../../../src/machines/foundation/messages.ts';
@@ -8,8 +8,11 @@ import type { PodCondition } from '../../../src/machines/kube/types.ts';
 import { OLDER_ALLOCATIONS } from '../../../src/machines/pods/resize/allocation.ts';
 import { CRI_ANNOTATIONS } from '../../../src/machines/wire/cri.ts';
 import type { CriRequest, CriResponse } from '../../../src/machines/wire/criCalls.ts';
-import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
+import { create, createReady, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { type Faults, pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
+
+const it = itWith(ofCluster);
 
 const MI = 1024 * 1024;
 const PATH = 'node/pods/podManager';
@@ -58,8 +61,7 @@ describe('the runtime, told what the sandbox may have in all,', () => {
     h.faults.fault = (method) => (method === 'UpdatePodSandboxResources' ? { kind: 'refuse', code, details } : undefined);
   };
 
-  it('hears of a change once, before its containers, and without the overhead', async () => {
-    await using h = await ofCluster();
+  it('hears of a change once, before its containers, and without the overhead', async ({ h }) => {
     await up(h, 'web', burstable('100m', '64Mi'), { spec: { overhead: { cpu: '50m', memory: '10Mi' } } });
     expect(told(h)).toEqual([]);
     resize(h, 'web', wanted);
@@ -111,8 +113,7 @@ describe('the runtime, told what the sandbox may have in all,', () => {
 });
 
 describe('a change that fits', () => {
-  it('is told the runtime, memory first, and restarts nothing', async () => {
-    await using h = await ofCluster();
+  it('is told the runtime, memory first, and restarts nothing', async ({ h }) => {
     await up(h, 'web', burstable('100m', '64Mi'));
     const [before] = running(h, 'web');
     const wanted = { requests: { cpu: '200m', memory: '128Mi' }, limits: { cpu: '2', memory: '1Gi' } };
@@ -133,8 +134,7 @@ describe('a change that fits', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('of a request of memory alone needs no word to the runtime', async () => {
-    await using h = await ofCluster();
+  it('of a request of memory alone needs no word to the runtime', async ({ h }) => {
     await up(h, 'web', burstable('100m', '64Mi'));
     const wanted = burstable('100m', '96Mi');
     resize(h, 'web', wanted);
@@ -143,8 +143,7 @@ describe('a change that fits', () => {
     expect([events(h, 'ResizeStarted').length, events(h, 'ResizeCompleted').length]).toEqual([1, 1]);
   });
 
-  it('restarts the container, and it alone, where its policy for that resource says so', async () => {
-    await using h = await ofCluster();
+  it('restarts the container, and it alone, where its policy for that resource says so', async ({ h }) => {
     const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
     const second = { name: 'second', image: 'busybox:1', resources: burstable('50m', '32Mi') };
     create(h, 'web', {
@@ -167,15 +166,13 @@ describe('a change that fits', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('shrinks before it grows, each resource for itself', async () => {
-    await using h = await ofCluster();
+  it('shrinks before it grows, each resource for itself', async ({ h }) => {
     const one = (name: string, memory: string, cpu: string) => ({
       name,
       image: 'busybox:1',
       resources: { requests: { cpu: '100m', memory: '16Mi' }, limits: { cpu, memory } },
     });
-    create(h, 'web', { spec: { containers: [one('grows', '256Mi', '1'), one('shrinks', '512Mi', '2')] } });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { spec: { containers: [one('grows', '256Mi', '1'), one('shrinks', '512Mi', '2')] } });
     await h.advance(2_000);
     patch(h, 'pods/web', { spec: { containers: [one('grows', '512Mi', '2'), one('shrinks', '256Mi', '1')] } });
     await h.until('all is told', () => updates(h).length === 4 && condition(h, 'web', 'PodResizeInProgress') === undefined);
@@ -190,8 +187,7 @@ describe('a change that fits', () => {
 });
 
 describe('a change that does not fit', () => {
-  it('is Deferred with what is lacking, and granted when somebody leaves', async () => {
-    await using h = await ofCluster();
+  it('is Deferred with what is lacking, and granted when somebody leaves', async ({ h }) => {
     const all = cpus(h);
     create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
     await up(h, 'web', burstable('1', '64Mi'), { container: { resources: { requests: { cpu: '1' } } } });
@@ -217,8 +213,7 @@ describe('a change that does not fit', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('is told once for each change and reason, whatever comes and goes meanwhile', async () => {
-    await using h = await ofCluster();
+  it('is told once for each change and reason, whatever comes and goes meanwhile', async ({ h }) => {
     const all = cpus(h);
     create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
     await up(h, 'web', { requests: { cpu: '1' } });
@@ -236,8 +231,7 @@ describe('a change that does not fit', () => {
     expect(pending(h, 'web')?.lastTransitionTime).not.toBe(since);
   });
 
-  it('is Infeasible beyond what the node has, and taken back by another change', async () => {
-    await using h = await ofCluster();
+  it('is Infeasible beyond what the node has, and taken back by another change', async ({ h }) => {
     const all = cpus(h);
     await up(h, 'web', burstable('1', '64Mi'));
     resize(h, 'web', burstable(String(all + 1), '64Mi'));
@@ -253,8 +247,7 @@ describe('a change that does not fit', () => {
     expect(h.actor(PATH)?.reason).toBe('Ready');
   });
 
-  it('never changes the class of the pod', async () => {
-    await using h = await ofCluster();
+  it('never changes the class of the pod', async ({ h }) => {
     const same = { requests: { cpu: '1', memory: '64Mi' }, limits: { cpu: '1', memory: '64Mi' } };
     await up(h, 'web', same);
     resize(h, 'web', { ...same, requests: { cpu: '500m', memory: '64Mi' } });
@@ -263,16 +256,14 @@ describe('a change that does not fit', () => {
     expect(inApi(h, 'web')?.status.qosClass).toBe('Guaranteed');
   });
 
-  it('is not forgotten by a daemon that starts again: what was granted is kept, and what waits goes on waiting', async () => {
-    await using h = await ofCluster();
+  it('is not forgotten by a daemon that starts again: what was granted is kept, and what waits goes on waiting', async ({ h }) => {
     const all = cpus(h);
     create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
     await up(h, 'web', burstable('1', '64Mi'), { container: { resources: { requests: { cpu: '1' } } } });
     resize(h, 'web', { requests: { cpu: String(all) } });
     await h.until('it waits', () => pending(h, 'web')?.reason === 'Deferred');
     const [before] = running(h, 'web');
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('up', () => isReady(h, 'web') && h.actor(PATH)?.reason === 'ResizePending', 60_000);
     await h.advance(30_000);
     expect(pending(h, 'web')?.reason).toBe('Deferred');
@@ -289,8 +280,7 @@ describe('a change that does not fit', () => {
 });
 
 describe('a change that cannot be set', () => {
-  it('is tried again with back-off, holds up nothing else, and says why meanwhile', async () => {
-    await using h = await ofCluster();
+  it('is tried again with back-off, holds up nothing else, and says why meanwhile', async ({ h }) => {
     await up(h, 'web', burstable('100m', '64Mi'));
     h.faults.fault = (method) =>
       method === 'UpdateContainerResources' ? { kind: 'refuse', code: 13, details: 'no such cgroup' } : undefined;
@@ -313,8 +303,7 @@ describe('a change that cannot be set', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('is shown with the generation that was granted, whatever is asked for since', async () => {
-    await using h = await ofCluster();
+  it('is shown with the generation that was granted, whatever is asked for since', async ({ h }) => {
     await up(h, 'web', burstable('100m', '64Mi'));
     h.faults.fault = (method) =>
       method === 'UpdateContainerResources' ? { kind: 'refuse', code: 13, details: 'no such cgroup' } : undefined;
@@ -326,8 +315,7 @@ describe('a change that cannot be set', () => {
     resize(h, 'web', burstable(`${cpus(h) + 1}`, '64Mi'));
     await h.until('more than there is waits', () => pending(h, 'web') !== undefined);
     expect(generations()).toEqual([2, 3]);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('it failed again', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
     await h.advance(200_000);
     expect(generations()).toEqual([2, 3]);
@@ -343,8 +331,7 @@ describe('a change that cannot be set', () => {
     expect(events(h, 'ResizeCompleted').map((said) => /"generation":(\d)/.exec(said)?.[1])).toEqual(['4']);
   });
 
-  it('does not lower a limit of memory below what is in use', async () => {
-    await using h = await ofCluster();
+  it('does not lower a limit of memory below what is in use', async ({ h }) => {
     await up(h, 'web', burstable('100m', '100Ki'));
     resize(h, 'web', { requests: { cpu: '100m', memory: '100Ki' }, limits: { cpu: '3', memory: '512Ki' } });
     await h.until('it says so', () => condition(h, 'web', 'PodResizeInProgress')?.reason === 'Error');
@@ -361,8 +348,7 @@ describe('a change that cannot be set', () => {
     await h.until('nothing is wrong any more', () => condition(h, 'web', 'PodResizeInProgress') === undefined);
   });
 
-  it('does not lower a limit of memory below what is in use with the page cache', async () => {
-    await using h = await ofCluster();
+  it('does not lower a limit of memory below what is in use with the page cache', async ({ h }) => {
     await up(h, 'web', burstable('100m', '64Mi'));
     const bytes = (mi: number) => ({ value: BigInt(mi * MI) });
     h.faults.answer = (method, value) =>
@@ -375,12 +361,10 @@ describe('a change that cannot be set', () => {
     expect(updates(h)).toEqual([]);
   });
 
-  it('lowers the limit of no container where that of another cannot be lowered', async () => {
-    await using h = await ofCluster();
+  it('lowers the limit of no container where that of another cannot be lowered', async ({ h }) => {
     const [small, large] = [burstable('100m', '100Ki'), { requests: { memory: '100Ki' }, limits: { memory: '512Ki' } }];
     const container = (name: string, resources: object) => ({ name, image: `${name}:1`, resources });
-    create(h, 'web', { spec: { containers: [container('a', small), container('b', small)] } });
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', { spec: { containers: [container('a', small), container('b', small)] } });
     const lower = { ...small, limits: { cpu: '3', memory: '256Mi' } };
     patch(h, 'pods/web', {
       spec: { containers: [container('a', lower), container('b', { ...small, limits: { cpu: '3', ...large.limits } })] },
@@ -390,8 +374,7 @@ describe('a change that cannot be set', () => {
     expect(updates(h)).toEqual([]);
   });
 
-  it('lowers no limit that was raised again while it was asked how much is in use', async () => {
-    await using h = await ofCluster();
+  it('lowers no limit that was raised again while it was asked how much is in use', async ({ h }) => {
     await up(h, 'web', burstable('100m', '64Mi'));
     h.faults.latencyMs.ContainerStats = 8_000;
     resize(h, 'web', { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '3', memory: '256Mi' } });
@@ -403,8 +386,7 @@ describe('a change that cannot be set', () => {
     expect(inForce(h, 'web')).toMatchObject({ memoryLimitInBytes: 512 * MI });
   });
 
-  it('is told again by a daemon that does not know whether it was', async () => {
-    await using h = await ofCluster();
+  it('is told again by a daemon that does not know whether it was', async ({ h }) => {
     await up(h, 'web', burstable('100m', '64Mi'));
     h.faults.fault = (method) => (method === 'UpdateContainerResources' ? { kind: 'timeout', effect: false } : undefined);
     const wanted = burstable('200m', '64Mi');
@@ -439,8 +421,7 @@ describe('after a takeover from the kubelet', () => {
     expect(updates(h)).toEqual([]);
   }
 
-  it('a container of the kubelet is changed in place, or starts anew, as its policy says', async () => {
-    await using h = await ofCluster();
+  it('a container of the kubelet is changed in place, or starts anew, as its policy says', async ({ h }) => {
     const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
     await up(h, 'web', burstable('100m', '64Mi'), { container: { resizePolicy } });
     await takeOver(h, 'Ready');
@@ -455,8 +436,7 @@ describe('after a takeover from the kubelet', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('a change that the kubelet had not granted waits on, and is granted when there is room', async () => {
-    await using h = await ofCluster();
+  it('a change that the kubelet had not granted waits on, and is granted when there is room', async ({ h }) => {
     const all = cpus(h);
     create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
     await up(h, 'web', { requests: { cpu: '1' } });
@@ -471,8 +451,7 @@ describe('after a takeover from the kubelet', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('a change of the pod as a whole that the kubelet had not granted waits on', async () => {
-    await using h = await ofCluster();
+  it('a change of the pod as a whole that the kubelet had not granted waits on', async ({ h }) => {
     create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
     await up(h, 'web', { requests: { cpu: '1' } }, { spec: { resources: { requests: { cpu: '1' } } } });
     await h.crash();
@@ -492,8 +471,7 @@ describe('after a takeover from the kubelet', () => {
   });
 });
 
-it('a change of the pod as a whole that an earlier build had not granted waits on', async () => {
-  await using h = await ofCluster();
+it('a change of the pod as a whole that an earlier build had not granted waits on', async ({ h }) => {
   create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
   await up(h, 'web', { requests: { cpu: '1' } }, { spec: { resources: { requests: { cpu: '1' } } } });
   await h.crash();
@@ -519,8 +497,7 @@ describe('the checkpoints of the kubelet', () => {
     return entries[inApi(h, 'web')?.metadata.uid ?? '']?.ContainerResources;
   };
 
-  it('say what each container was granted, with all its resources, and what of that is in force', async () => {
-    await using h = await ofCluster();
+  it('say what each container was granted, with all its resources, and what of that is in force', async ({ h }) => {
     const withDisk = (cpu: string) => ({ requests: { cpu, 'ephemeral-storage': '1Mi' } });
     await up(h, 'web', withDisk('100m'));
     for (const name of [ALLOCATED, ACTUATED]) expect(read(h, name)).toEqual({ main: withDisk('100m') });
@@ -568,8 +545,7 @@ describe('an init container', () => {
     });
   const init = (h: VirtualNode) => inApi(h, 'web')?.status.initContainerStatuses?.[0];
 
-  it('that runs is told, and goes on', async () => {
-    await using h = await ofCluster();
+  it('that runs is told, and goes on', async ({ h }) => {
     await initializing(h);
     const [before] = running(h, 'web');
     change(h);
@@ -582,8 +558,7 @@ describe('an init container', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('whose change takes a restart starts anew with it', async () => {
-    await using h = await ofCluster();
+  it('whose change takes a restart starts anew with it', async ({ h }) => {
     await initializing(h, { resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }] });
     const [before] = running(h, 'web');
     change(h);
@@ -595,8 +570,7 @@ describe('an init container', () => {
 });
 
 describe('what a pod holds while it changes', () => {
-  it('is the larger of both until the smaller is in force', async () => {
-    await using h = await ofCluster();
+  it('is the larger of both until the smaller is in force', async ({ h }) => {
     const all = cpus(h);
     await up(h, 'web', { requests: { cpu: String(all) } });
     h.faults.fault = (method) => (method === 'UpdateContainerResources' ? { kind: 'refuse', code: 13, details: 'busy' } : undefined);
@@ -606,7 +580,6 @@ describe('what a pod holds while it changes', () => {
     await h.until('no room', () => inApi(h, 'early')?.status.reason === 'OutOfcpu');
     h.faults.fault = () => undefined;
     await h.until('it is set', () => condition(h, 'web', 'PodResizeInProgress') === undefined, 120_000);
-    create(h, 'late', { container: { resources: { requests: { cpu: '1' } } } });
-    await h.until('room', () => isReady(h, 'late'));
+    await createReady(h, 'late', { container: { resources: { requests: { cpu: '1' } } } });
   });
 });

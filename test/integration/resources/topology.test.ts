@@ -1,11 +1,12 @@
 /** Topology manager and memory manager on a whole node of two NUMA nodes with four CPUs each, in virtual time. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { topologyView } from '../../../src/machines/allocation/coordinator/messages.ts';
 import type { PluginDevice } from '../../../src/machines/allocation/devices/types.ts';
 import { decodeMemoryState } from '../../../src/machines/allocation/memory/file.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
-import { cluster, create, created, drop, envOf, inApi, isReady } from '../cluster/clusterPods.ts';
+import { cluster, create, created, createReady, drop, envOf, inApi, isReady } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const GI = 2 ** 30;
@@ -38,6 +39,7 @@ async function node(config: Partial<KubeletConfiguration> = {}, gpus: PluginDevi
   if (gpus.length > 0) await h.advance(5_000);
   return h;
 }
+const it = itWith(node);
 
 const whole = (cpu: string, memory = '512Mi', more: Record<string, string> = {}) => {
   const amounts = { cpu, memory, ...more };
@@ -63,8 +65,7 @@ const free = (h: VirtualNode) => {
 };
 
 describe('the memory manager', () => {
-  it('gives a Guaranteed pod memory of one NUMA node, tells the runtime, and writes it down', async () => {
-    await using h = await node();
+  it('gives a Guaranteed pod memory of one NUMA node, tells the runtime, and writes it down', async ({ h }) => {
     create(h, 'one', whole('1', '1Gi'));
     create(h, 'shares', { container: {} });
     await h.until('both are ready', () => isReady(h, 'one') && isReady(h, 'shares'));
@@ -83,19 +84,15 @@ describe('the memory manager', () => {
     ]);
   });
 
-  it('gives of two NUMA nodes together what one has not, and not of one that gives alone', async () => {
-    await using h = await node();
-    create(h, 'wide', whole('1', '5Gi'));
-    await h.until('it is ready', () => isReady(h, 'wide'));
+  it('gives of two NUMA nodes together what one has not, and not of one that gives alone', async ({ h }) => {
+    await createReady(h, 'wide', whole('1', '5Gi'));
     expect(place(h, 'wide')[1]).toBe('0-1');
     // Both give together only from now on.
-    create(h, 'small', whole('1', '1Gi'));
-    await h.until('it is ready', () => isReady(h, 'small'));
+    await createReady(h, 'small', whole('1', '1Gi'));
     expect(place(h, 'small')[1]).toBe('0-1');
     for (const name of ['wide', 'small']) drop(h, `pods/${name}`);
     await h.until('all is free', () => free(h).join() === '3584,4096', 3 * RECONCILED_MS);
-    create(h, 'alone', whole('1', '1Gi'));
-    await h.until('it is ready', () => isReady(h, 'alone'));
+    await createReady(h, 'alone', whole('1', '1Gi'));
     create(h, 'late', whole('1', '5Gi'));
     await h.until('it is refused', () => refusal(h, 'late') !== undefined);
     expect(refusal(h, 'late')).toEqual([
@@ -104,11 +101,9 @@ describe('the memory manager', () => {
     ]);
   });
 
-  it('uses memory of init containers again, and frees what is left of it when they are over', async () => {
-    await using h = await node();
+  it('uses memory of init containers again, and frees what is left of it when they are over', async ({ h }) => {
     const { resources } = whole('1', '2Gi').container;
-    create(h, 'steps', { ...whole('1', '1Gi'), inits: [{ resources }], lives: { 'init-0': 'run=1s' } });
-    await h.until('it is ready', () => isReady(h, 'steps'));
+    await createReady(h, 'steps', { ...whole('1', '1Gi'), inits: [{ resources }], lives: { 'init-0': 'run=1s' } });
     await h.until('only its own is left', () => free(h)[0] === 4096 - 512 - 1024, 3 * RECONCILED_MS);
     // In a new sandbox they run again, on the NUMA nodes of the pod.
     const [sandbox] = h.runtime.dump().sandboxes;
@@ -119,15 +114,12 @@ describe('the memory manager', () => {
     expect(place(h, 'steps')).toEqual(['1', '0']);
   });
 
-  it('keeps it over a restart of the daemon', async () => {
-    await using h = await node();
-    create(h, 'one', whole('1', '1Gi'));
-    await h.until('it is ready', () => isReady(h, 'one'));
+  it('keeps it over a restart of the daemon', async ({ h }) => {
+    await createReady(h, 'one', whole('1', '1Gi'));
     const before = h.fs.textOf(FILE);
     h.kill('node/allocation/memory');
     await h.advance(RECONCILED_MS);
-    create(h, 'two', whole('1', '1Gi'));
-    await h.until('it is ready', () => isReady(h, 'two'));
+    await createReady(h, 'two', whole('1', '1Gi'));
     expect(before).not.toBe(h.fs.textOf(FILE));
     expect(free(h)[0]).toBe(4096 - 512 - 2048);
   });
@@ -136,8 +128,7 @@ describe('the memory manager', () => {
 describe('the topology manager', () => {
   it('puts CPUs, memory and devices of a container on one NUMA node', async () => {
     await using h = await node({ topologyManagerPolicy: 'single-numa-node' }, devices(0, 1, 1));
-    create(h, 'near', whole('2', '512Mi', { [RESOURCE]: '2' }));
-    await h.until('it is ready', () => isReady(h, 'near'));
+    await createReady(h, 'near', whole('2', '512Mi', { [RESOURCE]: '2' }));
     expect(place(h, 'near')).toEqual(['4-5', '1']);
     expect(envOf(created(h, 'near').at(-1)).GPU_IDS).toBe('d1,d2');
     const [seen] = [...(h.tree.registry.read(topologyView)?.value.values() ?? [])].filter(({ pod }) => pod === 'default/near');
@@ -174,8 +165,7 @@ describe('the topology manager', () => {
       /^Pod was rejected: Resources cannot be allocated with Topology locality \(container main: example.com\/gpu \(devices\): NUMA 0\+1;/,
     );
     // Nothing of it is held: another one fits.
-    create(h, 'one', whole('3', '512Mi', { [RESOURCE]: '1' }));
-    await h.until('it is ready', () => isReady(h, 'one'));
+    await createReady(h, 'one', whole('3', '512Mi', { [RESOURCE]: '1' }));
   });
 
   it('keeps what one provider gave while another takes its time', async () => {
@@ -193,8 +183,7 @@ describe('the topology manager', () => {
 
   it('admits it under best-effort', async () => {
     await using h = await node({ topologyManagerPolicy: 'best-effort' }, devices(0, 1));
-    create(h, 'apart', whole('1', '512Mi', { [RESOURCE]: '2' }));
-    await h.until('it is ready', () => isReady(h, 'apart'));
+    await createReady(h, 'apart', whole('1', '512Mi', { [RESOURCE]: '2' }));
   });
 
   it('waits for what a pod on its way out still holds', async () => {
@@ -230,8 +219,7 @@ describe('the topology manager', () => {
     };
     const places = async (topologyManagerScope: 'container' | 'pod') => {
       await using h = await node({ topologyManagerPolicy: 'restricted', topologyManagerScope });
-      create(h, 'two', two('2'));
-      await h.until('it is ready', () => isReady(h, 'two'));
+      await createReady(h, 'two', two('2'));
       // Each container counts once, as often as its pod is asked about.
       expect(await figures(h, /^kubelet_cpu_manager_pinning_requests/)).toEqual(['kubelet_cpu_manager_pinning_requests_total 2']);
       return created(h, 'two').map((c) => c.linux?.resources?.cpusetCpus);

@@ -1,11 +1,12 @@
 /** Volumes of CSI drivers that registered themselves beside the node: a whole node in virtual time (resources and volumes 8.17, 10). */
 
 import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import type { CsiMethod, PublishRequest, StageRequest } from '../../../src/machines/wire/csi.ts';
-import { cluster, create, created, dirOf, drop, events, inApi, isReady, NS, secret } from '../cluster/clusterPods.ts';
+import { cluster, create, created, createReady, dirOf, drop, events, inApi, isReady, NS, secret } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { ROOT, type VirtualNode, type VirtualNodeOptions } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
@@ -13,6 +14,7 @@ const SOCKET = `${ROOT}/plugins_registry/${NAME}-reg.sock`;
 const STORAGE = '/apis/storage.k8s.io/v1';
 
 const node = (o: VirtualNodeOptions = {}) => cluster({ drivers: true, ...o });
+const it = itWith(node);
 function plug(h: VirtualNode, o: Partial<SimDriver> = {}, socket = SOCKET): SimDriver {
   const driver = h.drivers.add(socket, { name: NAME, ...o });
   h.fs.makeSocket(socket);
@@ -73,8 +75,7 @@ function clean(h: VirtualNode): void {
 const known = (h: VirtualNode) => [...(h.tree.registry.read(driversView)?.value.keys() ?? [])];
 
 describe('a driver', () => {
-  it('that comes to the folder of plugins is registered and told to the cluster, and unregistered when its socket goes', async () => {
-    await using h = await node();
+  it('that comes to the folder of plugins is registered and told to the cluster, and unregistered when its socket goes', async ({ h }) => {
     plug(h, { nodeId: 'i-1', volumesMax: 7, topology: { 'topology.example.com/zone': 'z1' } });
     await h.until('registered', () => known(h).includes(NAME));
     expect(h.drivers.told).toEqual([{ socket: SOCKET, error: '' }]);
@@ -99,8 +100,7 @@ describe('a driver', () => {
     expect(metadata.annotations['csi.volume.kubernetes.io/nodeid']).toBeUndefined();
   });
 
-  it('that asks its cloud for a minute and more where it is has the time for it', async () => {
-    await using h = await node();
+  it('that asks its cloud for a minute and more where it is has the time for it', async ({ h }) => {
     h.drivers.latencyMs = (method) => (method === 'NodeGetInfo' ? 110_000 : 1);
     plug(h);
     await h.until('registered', () => known(h).includes(NAME), 300_000);
@@ -120,8 +120,7 @@ describe('a driver', () => {
     expect(JSON.parse(csiNode())).toMatchObject({ metadata: { ownerReferences: [{ uid: uid() }] }, spec: { drivers: [driver] } });
   });
 
-  it('whose socket has a name with a dot in front, or is no socket, is not asked (trap 64); one in a folder below is', async () => {
-    await using h = await node();
+  it('whose socket has a name with a dot in front, or is no socket, is not asked (trap 64); one in a folder below is', async ({ h }) => {
     plug(h, { name: 'hidden.example.com' }, `${ROOT}/plugins_registry/.x.sock`);
     h.fs.put(`${ROOT}/plugins_registry/readme`, 'x');
     plug(h, {}, `${ROOT}/plugins_registry/below/x.sock`);
@@ -131,8 +130,9 @@ describe('a driver', () => {
     expect(h.drivers.told.map((t) => t.socket)).toEqual([`${ROOT}/plugins_registry/below/x.sock`]);
   });
 
-  it('of a name that is taken is refused until it has a higher version or the other goes; one made anew is met anew (trap 65)', async () => {
-    await using h = await node();
+  it('of a name that is taken is refused until it has a higher version or the other goes; one made anew is met anew (trap 65)', async ({
+    h,
+  }) => {
     const other = `${ROOT}/plugins_registry/other.sock`;
     plug(h, { nodeId: 'first' });
     await h.until('registered', () => known(h).length > 0);
@@ -176,16 +176,13 @@ describe('a claim that two volumes of a pod name', () => {
     spec: { volumes: ['disk', 'again'].map((name) => ({ name, persistentVolumeClaim: { claimName: 'data' } })) },
   };
 
-  it('is staged and published once, shown twice, found by the next daemon, and given back whole', async () => {
-    await using h = await node();
+  it('is staged and published once, shown twice, found by the next daemon, and given back whole', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h);
-    const pod = create(h, 'web', twice);
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', twice);
     expect(created(h, 'web')[0]?.mounts?.map((m) => m.containerPath)).toEqual(expect.arrayContaining(['/data', '/again']));
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('Ready', () => isReady(h, 'web'));
     await h.advance(300_000);
     expect([stages(h), publishes(h)].map((calls) => calls.length)).toEqual([1, 1]);
@@ -202,8 +199,7 @@ describe('a claim that two volumes of a pod name', () => {
       await plugged(h);
       rules(h, { requiresRepublish: true });
       provide(h);
-      create(h, 'web', spec);
-      await h.until('Ready', () => isReady(h, 'web'));
+      await createReady(h, 'web', spec);
       await h.advance(1_200_000);
       published.push(publishes(h).length);
     }
@@ -212,15 +208,12 @@ describe('a claim that two volumes of a pod name', () => {
     expect(Math.abs(two - one)).toBeLessThan(one / 4);
   });
 
-  it('and that is a disk of the node is mounted once, and unmounted with its pod', async () => {
-    await using h = await node();
+  it('and that is a disk of the node is mounted once, and unmounted with its pod', async ({ h }) => {
     h.special.set('/dev/loop7', 'block');
     provide(h, { pv: { csi: undefined, local: { path: '/dev/loop7', fsType: 'ext4' } } });
-    const pod = create(h, 'web', twice);
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', twice);
     expect(h.mounts.table.filter((m) => m.path.endsWith('/pv-1') && m.path.includes('/pods/'))).toHaveLength(1);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('Ready', () => isReady(h, 'web'));
     drop(h, 'pods/web');
     await gone(h, pod);
@@ -240,11 +233,9 @@ describe('a volume of an old plugin', () => {
     await h.until('the driver is registered', () => known(h).includes(EBS));
   };
 
-  it('that stands in the pod is served by the driver that took its place, and found again after a restart', async () => {
-    await using h = await node();
+  it('that stands in the pod is served by the driver that took its place, and found again after a restart', async ({ h }) => {
     await serving(h);
-    const pod = create(h, 'web', old({ volumeID: 'aws://us-east-1a/vol-1', fsType: 'xfs', partition: 2 }));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', old({ volumeID: 'aws://us-east-1a/vol-1', fsType: 'xfs', partition: 2 }));
     expect(stages(h)).toMatchObject([
       { volumeId: 'vol-1', volumeCapability: { mount: { fsType: 'xfs' } }, volumeContext: { partition: '2' } },
     ]);
@@ -261,8 +252,7 @@ describe('a volume of an old plugin', () => {
     expect(['NodeStageVolume', 'NodePublishVolume', 'NodeUnpublishVolume'].map(migrated)).toEqual([true, true, false]);
   });
 
-  it('is attached by the name of that driver, and cannot be used with an id that is none', async () => {
-    await using h = await node();
+  it('is attached by the name of that driver, and cannot be used with an id that is none', async ({ h }) => {
     plug(h, { name: EBS });
     put(h, `${STORAGE}/csidrivers`, { metadata: { name: EBS }, spec: { attachRequired: true } });
     await h.until('the driver is registered', () => known(h).includes(EBS));
@@ -276,13 +266,11 @@ describe('a volume of an old plugin', () => {
 });
 
 describe('an inline volume', () => {
-  it('is published for its pod alone, with what the driver asks to know, and goes with it', async () => {
-    await using h = await node();
+  it('is published for its pod alone, with what the driver asks to know, and goes with it', async ({ h }) => {
     await plugged(h);
     inlineRules(h, { podInfoOnMount: true });
     secret(h, 'creds', { password: 's3cret' });
-    const pod = create(h, 'web', inline({ nodePublishSecretRef: { name: 'creds' }, fsType: 'ext4' }));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', inline({ nodePublishSecretRef: { name: 'creds' }, fsType: 'ext4' }));
     expect(order(h)).toEqual(['NodePublishVolume']);
     const [request] = publishes(h);
     expect(request).toMatchObject({
@@ -321,8 +309,7 @@ describe('an inline volume', () => {
     put(h, `${NS}/serviceaccounts`, { metadata: { name: 'default' } });
     inlineRules(h, { tokenRequests: [{ audience: 'vault' }], serviceAccountTokenInSecrets });
     secret(h, 'creds', { password: 's3cret' });
-    create(h, 'web', inline({ nodePublishSecretRef: { name: 'creds' } }));
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', inline({ nodePublishSecretRef: { name: 'creds' } }));
     const [request] = publishes(h);
     const key = 'csi.storage.k8s.io/serviceAccount.tokens';
     const [there, elsewhere] = serviceAccountTokenInSecrets
@@ -333,8 +320,7 @@ describe('an inline volume', () => {
     expect(request?.secrets).toMatchObject({ password: 's3cret' });
   });
 
-  it('of a driver that is not there waits for it, with the words of the reference, and goes on the moment it comes', async () => {
-    await using h = await node();
+  it('of a driver that is not there waits for it, with the words of the reference, and goes on the moment it comes', async ({ h }) => {
     inlineRules(h);
     create(h, 'web', inline());
     await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
@@ -361,8 +347,7 @@ describe('an inline volume', () => {
 });
 
 describe('a claim that a driver serves', () => {
-  it('is staged once and published for each pod, and unstaged with the last one', async () => {
-    await using h = await node();
+  it('is staged once and published for each pod, and unstaged with the last one', async ({ h }) => {
     await plugged(h);
     rules(h);
     secret(h, 'creds', { key: 'k1' });
@@ -391,8 +376,7 @@ describe('a claim that a driver serves', () => {
     clean(h);
   });
 
-  it('waits until the use was posted and the volume attached, and hands on what the attacher left (trap 44)', async () => {
-    await using h = await node();
+  it('waits until the use was posted and the volume attached, and hands on what the attacher left (trap 44)', async ({ h }) => {
     await plugged(h);
     put(h, `${STORAGE}/csidrivers`, { metadata: { name: NAME }, spec: { attachRequired: true } });
     provide(h);
@@ -445,13 +429,11 @@ describe('a claim that a driver serves', () => {
     });
   });
 
-  it('is found by the next daemon, which asks nobody about it, and taken down by it', async () => {
-    await using h = await node();
+  it('is found by the next daemon, which asks nobody about it, and taken down by it', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h);
-    const pod = create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', claiming());
     await h.crash();
     const before = order(h).length;
     const asked = () => h.kube.calls.filter((c) => c.request.path.includes('persistentvolumes/')).length;
@@ -467,13 +449,11 @@ describe('a claim that a driver serves', () => {
     clean(h);
   });
 
-  it('whose pod went while the daemon was away is taken down by the next', async () => {
-    await using h = await node();
+  it('whose pod went while the daemon was away is taken down by the next', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h);
-    const pod = create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', claiming());
     await h.crash();
     drop(h, 'pods/web', 0);
     await h.boot();
@@ -504,8 +484,7 @@ describe('a claim that a driver serves', () => {
   const failingFor = (h: VirtualNode, method: CsiMethod) => {
     h.drivers.fault = (_, m) => (m === method ? { code: 3, details: 'no such filesystem', effect: false } : undefined);
   };
-  it('whose NodeStageVolume failed for good leaves nothing behind, and is tried again (traps 48, 49)', async () => {
-    await using h = await node();
+  it('whose NodeStageVolume failed for good leaves nothing behind, and is tried again (traps 48, 49)', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h);
@@ -519,8 +498,7 @@ describe('a claim that a driver serves', () => {
     await h.until('Ready', () => isReady(h, 'web'), 300_000);
   });
 
-  it('whose NodePublishVolume failed for good stays staged, and is unstaged with its pod', async () => {
-    await using h = await node();
+  it('whose NodePublishVolume failed for good stays staged, and is unstaged with its pod', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h);
@@ -542,8 +520,7 @@ describe('a claim that a driver serves', () => {
     clean(h);
   });
 
-  it('stays until its driver is back, where that one died in between', async () => {
-    await using h = await node();
+  it('stays until its driver is back, where that one died in between', async ({ h }) => {
     const driver = await plugged(h);
     rules(h);
     provide(h);
@@ -563,13 +540,11 @@ describe('a claim that a driver serves', () => {
     clean(h);
   });
 
-  it('is taken from one pod before it is given to the next: one thing at a time is done to a device (trap 45)', async () => {
-    await using h = await node();
+  it('is taken from one pod before it is given to the next: one thing at a time is done to a device (trap 45)', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h);
-    const one = create(h, 'one', claiming());
-    await h.until('Ready', () => isReady(h, 'one'));
+    const one = await createReady(h, 'one', claiming());
     let asked = false;
     h.drivers.latencyMs = (method) => {
       asked ||= method === 'NodeUnpublishVolume';
@@ -585,13 +560,11 @@ describe('a claim that a driver serves', () => {
     expect(h.drivers.violations).toEqual([]);
   });
 
-  it('that cannot be unstaged keeps what is needed to take it down, until it can (trap 50)', async () => {
-    await using h = await node();
+  it('that cannot be unstaged keeps what is needed to take it down, until it can (trap 50)', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h);
-    const pod = create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', claiming());
     h.drivers.fault = (_, m) => (m === 'NodeUnstageVolume' ? { code: 13, details: 'busy', effect: false } : undefined);
     drop(h, 'pods/web');
     await h.until('it was tried', () => order(h).includes('NodeUnstageVolume'));
@@ -611,8 +584,7 @@ describe('a claim that a driver serves', () => {
     rules(h);
     provide(h);
     h.drivers.fault = (_, m) => (m === 'NodeUnpublishVolume' ? { code: 13, details: 'busy', effect: false } : undefined);
-    const pod = create(h, 'web', { ...life, ...claiming({ restartPolicy: 'Never' }) });
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', { ...life, ...claiming({ restartPolicy: 'Never' }) });
     if (phase === 'Failed') drop(h, 'pods/web');
     await h.until('its end is told', () => inApi(h, 'web')?.status.phase === phase, 60_000);
     await h.advance(120_000);
@@ -626,42 +598,35 @@ describe('a claim that a driver serves', () => {
     clean(h);
   });
 
-  it('is given to the group of the pod as the driver has it done', async () => {
-    await using h = await node();
+  it('is given to the group of the pod as the driver has it done', async ({ h }) => {
     const driver = await plugged(h);
     rules(h, { fsGroupPolicy: 'File' });
     provide(h);
-    const one = create(h, 'one', claiming({ securityContext: { fsGroup: 7 } }));
-    await h.until('Ready', () => isReady(h, 'one'));
+    const one = await createReady(h, 'one', claiming({ securityContext: { fsGroup: 7 } }));
     expect(h.mounts.owners.get(`${dir(one)}/mount`)).toBe('-:7');
     drop(h, 'pods/one');
     await gone(h, one);
     driver.capabilities.add('VOLUME_MOUNT_GROUP');
-    const two = create(h, 'two', claiming({ securityContext: { fsGroup: 8 } }));
-    await h.until('Ready', () => isReady(h, 'two'));
+    const two = await createReady(h, 'two', claiming({ securityContext: { fsGroup: 8 } }));
     expect(h.mounts.owners.get(`${dir(two)}/mount`)).toBeUndefined();
     expect(publishes(h).at(-1)?.volumeCapability.mount?.volumeMountGroup).toBe('8');
   });
 
-  it('of a pod alone is refused to a second pod of the node', async () => {
-    await using h = await node();
+  it('of a pod alone is refused to a second pod of the node', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h, { pv: { accessModes: ['ReadWriteOncePod'] } });
-    create(h, 'one', claiming());
-    await h.until('Ready', () => isReady(h, 'one'));
+    await createReady(h, 'one', claiming());
     create(h, 'two', claiming());
     await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
     expect(events(h, 'FailedMount')[0]).toContain('volume uses the ReadWriteOncePod access mode and is already in use by another pod');
   });
 
-  it('is published again at each refresh where the driver asks for it', async () => {
-    await using h = await node();
+  it('is published again at each refresh where the driver asks for it', async ({ h }) => {
     await plugged(h);
     rules(h, { requiresRepublish: true });
     provide(h);
-    create(h, 'web', claiming());
-    await h.until('Ready', () => isReady(h, 'web'));
+    await createReady(h, 'web', claiming());
     await h.until('published again', () => publishes(h).length > 2, 400_000);
     expect(stages(h)).toHaveLength(1);
     expect(isReady(h, 'web')).toBe(true);
@@ -678,8 +643,7 @@ describe('a volume made for one pod', () => {
     ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'web', controller: true, uid }],
   });
 
-  it('is the claim that the cluster made for it', async () => {
-    await using h = await node();
+  it('is the claim that the cluster made for it', async ({ h }) => {
     await plugged(h);
     rules(h);
     const pod = create(h, 'web', own);
@@ -688,8 +652,7 @@ describe('a volume made for one pod', () => {
     expect(publishes(h)[0]?.volumeId).toBe('vol-1');
   });
 
-  it('is not a claim of that name that belongs to another', async () => {
-    await using h = await node();
+  it('is not a claim of that name that belongs to another', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h, { claim: owner('somebody') });
@@ -704,29 +667,26 @@ describe('a volume made for one pod', () => {
 describe('a device', () => {
   const block = { container: { volumeDevices: [{ name: 'disk', devicePath: '/dev/xvda' }] }, spec: claiming().spec };
 
-  it('of a local volume is linked and given to the container', async () => {
-    await using h = await node();
+  it('of a local volume is linked and given to the container', async ({ h }) => {
     h.special.set('/dev/loop7', 'block');
     provide(h, { pv: { csi: undefined, local: { path: '/dev/loop7' }, volumeMode: 'Block' } });
-    const pod = create(h, 'web', block);
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', block);
     const link = `${ROOT}/pods/${pod.metadata.uid}/volumeDevices/kubernetes.io~local-volume/pv-1`;
     expect(created(h, 'web')[0]?.devices).toEqual([{ containerPath: '/dev/xvda', hostPath: link, permissions: 'mrw' }]);
     expect(await h.fs.readlink(link)).toBe('/dev/loop7');
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('Ready', () => isReady(h, 'web'));
     drop(h, 'pods/web');
     await gone(h, pod);
     clean(h);
   });
 
-  it('of a machine that lost its power is published anew before a container gets it, however much of the directory is there', async () => {
-    await using h = await node();
+  it('of a machine that lost its power is published anew before a container gets it, however much of the directory is there', async ({
+    h,
+  }) => {
     await plugged(h);
     inlineRules(h);
-    const pod = create(h, 'web', inline());
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', inline());
     await h.crash();
     h.mounts.powerLoss({ emptyDir: () => {} });
     h.drivers.powerLoss();
@@ -736,13 +696,11 @@ describe('a device', () => {
     expect([...(h.drivers.sockets.get(SOCKET)?.published.keys() ?? [])]).toEqual([`${inlineDir(pod)}/mount`]);
   });
 
-  it('of a driver is published to a place of its own', async () => {
-    await using h = await node();
+  it('of a driver is published to a place of its own', async ({ h }) => {
     await plugged(h);
     rules(h);
     provide(h, { pv: { volumeMode: 'Block' } });
-    const pod = create(h, 'web', block);
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', block);
     const link = `${ROOT}/pods/${pod.metadata.uid}/volumeDevices/kubernetes.io~csi/pv-1`;
     expect(created(h, 'web')[0]?.devices).toEqual([{ containerPath: '/dev/xvda', hostPath: link, permissions: 'mrw' }]);
     expect(publishes(h)[0]).toMatchObject({ volumeCapability: { block: {} }, targetPath: await h.fs.readlink(link) });

@@ -71,8 +71,7 @@ async function play(h: VirtualNode, seed: number): Promise<void> {
         h.fs.makeSocket(SOCKET);
         break;
       default:
-        await h.crash();
-        await h.boot();
+        await h.restart();
     }
     await h.advance(Math.floor(rng.next() * 8_000));
   }

@@ -1,13 +1,14 @@
 /** Claims that grow while pods use them, and while they are being mounted: a whole node in virtual time (KEP-556, KEP-1790). */
 
 import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
 import type { CsiRequest } from '../../../src/machines/wire/csi.ts';
-import { cluster, create, drop, events, isReady, NS, patch } from '../cluster/clusterPods.ts';
+import { cluster, create, createReady, drop, events, isReady, NS, patch } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
@@ -53,6 +54,7 @@ async function grown(o: { driver?: Partial<SimDriver>; modes?: string[]; pv?: ob
   ask(h, 'POST', '/api/v1/persistentvolumes', { metadata: { name: 'pv-1' }, spec });
   return h;
 }
+const it = itWith(grown);
 /** What a user does, and what the controller does then. */
 const request = (h: VirtualNode, size: string) =>
   patch(h, 'persistentvolumeclaims/data', { spec: { resources: { requests: { storage: size } } } });
@@ -74,8 +76,7 @@ const expands = (h: VirtualNode) =>
 const about = (h: VirtualNode, reason: string) =>
   (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.about?.name ?? `pod ${e.pod?.name}`);
 async function running(h: VirtualNode, spec: object = pod()): Promise<Pod> {
-  const made = create(h, 'web', spec);
-  await h.until('the pod is ready', () => isReady(h, 'web'));
+  const made = await createReady(h, 'web', spec);
   return made;
 }
 /** A pod is synced once in this time, whatever happens. */
@@ -84,8 +85,7 @@ const settled = (h: VirtualNode, withinMs = 200_000) =>
   h.until('the claim has its size', () => JSON.stringify(claim(h).status.capacity) === '{"storage":"2Gi"}', withinMs);
 
 describe('a claim that is given more room', () => {
-  it('while its pod runs is grown when the pod is synced, and its status says so', async () => {
-    await using h = await grown();
+  it('while its pod runs is grown when the pod is synced, and its status says so', async ({ h }) => {
     const p = await running(h);
     request(h, '2Gi');
     await h.advance(5_000);
@@ -130,8 +130,7 @@ describe('a claim that is given more room', () => {
     }
   });
 
-  it('by an older controller, which keeps no steps, is grown all the same', async () => {
-    await using h = await grown();
+  it('by an older controller, which keeps no steps, is grown all the same', async ({ h }) => {
     await running(h);
     request(h, '2Gi');
     resized(h, '2Gi', { legacy: true });
@@ -140,8 +139,7 @@ describe('a claim that is given more room', () => {
     expect(claim(h).status).toEqual({ phase: 'Bound', capacity: { storage: '2Gi' }, conditions: [] });
   });
 
-  it('before its pod starts is grown before the pod runs', async () => {
-    await using h = await grown();
+  it('before its pod starts is grown before the pod runs', async ({ h }) => {
     request(h, '2Gi');
     resized(h, '2Gi');
     await running(h);
@@ -175,8 +173,7 @@ describe('a claim that is given more room', () => {
     expect(h.kube.calls.some((c) => c.request.verb === 'PATCH' && c.request.path.includes('persistentvolumeclaims'))).toBe(false);
   });
 
-  it('and is mounted read-only is not grown, and the user is told at the mount', async () => {
-    await using h = await grown();
+  it('and is mounted read-only is not grown, and the user is told at the mount', async ({ h }) => {
     request(h, '2Gi');
     resized(h, '2Gi');
     await running(h, pod({ readOnly: true }));
@@ -213,8 +210,7 @@ describe('a claim that is given more room', () => {
     expect(claim(h).status.conditions).toEqual([]);
   });
 
-  it('of another size meanwhile is marked infeasible when it fails once more, so that the controller may go there', async () => {
-    await using h = await grown();
+  it('of another size meanwhile is marked infeasible when it fails once more, so that the controller may go there', async ({ h }) => {
     await running(h);
     h.drivers.fault = (_name, method) => (method === 'NodeExpandVolume' ? { code: 13, details: 'no', effect: false } : undefined);
     request(h, '2Gi');
@@ -228,8 +224,7 @@ describe('a claim that is given more room', () => {
     );
   });
 
-  it('of which nobody knows what became is asked for again, and its claim blames nobody', async () => {
-    await using h = await grown();
+  it('of which nobody knows what became is asked for again, and its claim blames nobody', async ({ h }) => {
     await running(h);
     h.drivers.fault = (_name, method) => (method === 'NodeExpandVolume' ? { code: 4, details: 'late', effect: true } : undefined);
     request(h, '2Gi');
@@ -240,8 +235,7 @@ describe('a claim that is given more room', () => {
     await settled(h);
   });
 
-  it('and does not grow while it is used here is left until its pod is set up anew', async () => {
-    await using h = await grown();
+  it('and does not grow while it is used here is left until its pod is set up anew', async ({ h }) => {
     await running(h);
     h.drivers.fault = (_name, method) => (method === 'NodeExpandVolume' ? { code: 9, details: 'in use', effect: false } : undefined);
     request(h, '2Gi');
@@ -268,8 +262,7 @@ describe('a claim that is given more room', () => {
     expect(h.drivers.violations).toEqual([]);
   });
 
-  it('is finished by the daemon that comes after one that was killed between the driver and the status', async () => {
-    await using h = await grown();
+  it('is finished by the daemon that comes after one that was killed between the driver and the status', async ({ h }) => {
     await running(h);
     h.drivers.answerMs = (method) => (method === 'NodeExpandVolume' ? 60_000 : 0);
     request(h, '2Gi');
@@ -282,8 +275,7 @@ describe('a claim that is given more room', () => {
     expect(claim(h).status.allocatedResourceStatuses).toBeUndefined();
   });
 
-  it('does not hold up the end of its pod, except for what its driver is doing', async () => {
-    await using h = await grown();
+  it('does not hold up the end of its pod, except for what its driver is doing', async ({ h }) => {
     const p = await running(h);
     h.drivers.answerMs = (method) => (method === 'NodeExpandVolume' ? 20_000 : 0);
     request(h, '2Gi');
@@ -304,8 +296,7 @@ describe('a claim that does not grow', () => {
       .map((c) => c.request.path.replace(/.*\/(persistentvolume)/, '$1'));
   const TEN_MINUTES_MS = 600_000;
 
-  it('is read once when its pod is synced, 60 to 90 s later, also while its controller never answers', async () => {
-    await using h = await grown();
+  it('is read once when its pod is synced, 60 to 90 s later, also while its controller never answers', async ({ h }) => {
     await running(h);
     for (const [size, pvs] of [
       ['1Gi', false],
@@ -338,8 +329,7 @@ describe('a claim that does not grow', () => {
     expect(reads(h, from)).toEqual([]);
   });
 
-  it('of a driver that wants it published again is read for that, and no second time; it grows all the same', async () => {
-    await using h = await grown();
+  it('of a driver that wants it published again is read for that, and no second time; it grows all the same', async ({ h }) => {
     ask(h, 'PATCH', `/apis/storage.k8s.io/v1/csidrivers/${NAME}`, { spec: { requiresRepublish: true } });
     await running(h);
     const from = h.kube.calls.length;

@@ -1,7 +1,8 @@
 /** Volumes of a server that does not answer, on a whole node in virtual time. */
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
 import { RUNS_ALL } from '../../rotation.ts';
+import { itOnNode as it } from '../onNode.ts';
 import { pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const withFiles = (name: string, server = 'files'): object =>
@@ -28,8 +29,7 @@ async function timed(h: VirtualNode, what: string, look: () => unknown, withinMs
 }
 const volumesOf = (h: VirtualNode, name: string) => h.tree.registry.read(volumesView)?.value.get(h.uid(name)) ?? [];
 
-it('under 20 pods hold up no other pod, and the 20 are gone within their grace and 30 s; nothing stays mounted', async () => {
-  await using h = await virtualNode();
+it('under 20 pods hold up no other pod, and the 20 are gone within their grace and 30 s; nothing stays mounted', async ({ h }) => {
   const names = Array.from({ length: 20 }, (_, n) => `n${n}`);
   h.write('before', plain('before'));
   const before = await timed(h, 'a pod to run', () => up(h, 'before'));
@@ -103,8 +103,7 @@ it('killed while a mount of it hangs, the next daemon finds what half happened, 
 
 /** Half of the time is xstate's, which copies its children whenever one ends. */
 const STALE = RUNS_ALL ? 1_000 : 250;
-it('many stale mounts at the start are taken down, and what is on the server stays', async () => {
-  await using h = await virtualNode();
+it('many stale mounts at the start are taken down, and what is on the server stays', async ({ h }) => {
   await h.crash();
   for (let n = 0; n < STALE; n++) {
     const path = `${ROOT}/pods/stale-${n % 100}/volumes/kubernetes.io~nfs/v${n}`;

@@ -79,8 +79,7 @@ async function play(h: VirtualNode, seed: number): Promise<void> {
         h.kill('node/services/volumes');
         break;
       default:
-        await h.crash();
-        await h.boot();
+        await h.restart();
     }
     await h.advance(Math.floor(rng.next() * 12_000));
   }

@@ -1,7 +1,8 @@
 /** Certificates of pods and trust anchors of the cluster, in files of projected volumes: a whole node in virtual time. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { pemOf } from '../../../src/machines/data/pem.ts';
 import { create, dirOf, drop, events, file, isReady, NS, post } from '../cluster/clusterPods.ts';
+import { itWith } from '../onNode.ts';
 import { type VirtualNode, virtualNode } from '../virtualNode.ts';
 import {
   anchor,
@@ -18,6 +19,7 @@ import {
 } from './podSigner.ts';
 
 const node = () => virtualNode(withCertificates());
+const it = itWith(node);
 function mounting(h: VirtualNode, volume: object) {
   const { name } = volume as { name: string };
   if (!h.kube.handle({ verb: 'GET', path: `${NS}/serviceaccounts/builder` }).ok)
@@ -31,8 +33,7 @@ const asked = (h: VirtualNode, n: number) => h.until(`${n} requests`, () => requ
 const MINUTES = 60_000;
 
 describe('a certificate of a pod', () => {
-  it('is asked for with a key of the node, written in one step, and renewed in time', async () => {
-    await using h = await node();
+  it('is asked for with a key of the node, written in one step, and renewed in time', async ({ h }) => {
     const web = mounting(h, certificateVolume({ maxExpirationSeconds: 3_600, userAnnotations: { 'example.com/for': 'tests' } }));
     await asked(h, 1);
     expect(requestsOf(h)[0]).toMatchObject({
@@ -92,8 +93,7 @@ describe('a certificate of a pod', () => {
     expect(isReady(h, 'web')).toBe(false);
   });
 
-  it('whose request is removed is asked for again; that its time is over is said once', async () => {
-    await using h = await node();
+  it('whose request is removed is asked for again; that its time is over is said once', async ({ h }) => {
     mounting(h, certificateVolume());
     await asked(h, 1);
     for (const request of requestsOf(h)) remove(h, request);
@@ -110,8 +110,7 @@ describe('a certificate of a pod', () => {
     expect(await h.metrics.render()).toContain('kubelet_podcertificate_states{signer_name="example.com/signer",state="fresh"} 1');
   });
 
-  it('that expires while the API server is away stays whole in its files, and is renewed when the server is back', async () => {
-    await using h = await node();
+  it('that expires while the API server is away stays whole in its files, and is renewed when the server is back', async ({ h }) => {
     const web = mounting(h, certificateVolume());
     await asked(h, 1);
     sign(h);
@@ -142,16 +141,14 @@ describe('a certificate of a pod', () => {
     expect(isReady(h, 'web')).toBe(true);
   });
 
-  it('outlives the daemon in its files; the next daemon asks for another', async () => {
-    await using h = await node();
+  it('outlives the daemon in its files; the next daemon asks for another', async ({ h }) => {
     const web = mounting(h, certificateVolume());
     await asked(h, 1);
     sign(h);
     await h.until('Ready', () => isReady(h, 'web'));
     const chain = () => file(h, dirOf(web, 'projected', 'identity'), 'chain.pem');
     const before = await chain();
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await asked(h, 2);
     expect(await chain()).toBe(before);
     sign(h);
@@ -165,8 +162,7 @@ describe('trust anchors', () => {
   const read = (h: VirtualNode, web: ReturnType<typeof mounting>) => file(h, dirOf(web, 'projected', 'anchors'), 'anchors.pem');
   const texts = (...all: string[]) => all.map((t) => pemOf('CERTIFICATE', t)).join('');
 
-  it('of a signer and labels are joined, each once, and follow the cluster', async () => {
-    await using h = await node();
+  it('of a signer and labels are joined, each once, and follow the cluster', async ({ h }) => {
     anchor(h, 'a', { signerName: 'x.com/s', labels: { live: 'yes' }, texts: ['two', 'one'] });
     anchor(h, 'b', { signerName: 'x.com/s', labels: { live: 'yes' }, texts: ['one', 'three'] });
     anchor(h, 'c', { signerName: 'x.com/s', labels: { live: 'no' }, texts: ['four'] });
@@ -179,8 +175,7 @@ describe('trust anchors', () => {
     expect(await read(h, web)).toBe(texts('one', 'three', 'two', 'zero'));
   });
 
-  it('of a name that is missing keep the pod waiting, except where they are optional', async () => {
-    await using h = await node();
+  it('of a name that is missing keep the pod waiting, except where they are optional', async ({ h }) => {
     const web = mounting(h, bundleVolume({ name: 'late' }));
     await h.until('it waits', () => events(h, 'FailedMount').some((said) => said.includes('"late" not found')));
     anchor(h, 'late', { texts: ['one'] });

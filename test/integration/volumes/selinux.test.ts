@@ -64,8 +64,7 @@ describe('a volume whose pod asks for an SELinux label', () => {
     const expected = ['noatime', `context="${LABEL}"`];
     expect([flags(h, 'NodeStageVolume'), flags(h, 'NodePublishVolume')]).toEqual([[expected], [expected]]);
     expect(relabels(h, 'web')).toBe(false);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     drop(h, 'pods/web');
     await h.until('the pod is gone', () => h.fs.below(`${ROOT}/pods`).length === 0, 200_000);
     expect(h.drivers.violations).toEqual([]);

@@ -1,8 +1,9 @@
 /** Pods that write more to the disk than their own limits allow, on a whole node in virtual time that is short of nothing. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { DiskUsage } from '../../../src/ports/machine/diskUsage.ts';
 import { cluster, create, dirOf, events, inApi, listEnded } from '../cluster/clusterPods.ts';
+import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
 
 const MIB = 1024 ** 2;
@@ -43,8 +44,7 @@ describe('a pod that writes more than it may', () => {
     expect(await h.metrics.render()).toMatch(/^kubelet_evictions\{eviction_signal="emptydirfs.limit"\} 1$/m);
   });
 
-  it('to its logs is evicted by the limit of the pod, several at a time', async () => {
-    await using h = await cluster();
+  it('to its logs is evicted by the limit of the pod, several at a time', async ({ h }) => {
     const pods = ['a', 'b', 'c'].map((name) => create(h, name, limit('1Mi')));
     for (const { metadata } of pods) await runs(h, metadata.name);
     for (const pod of pods.slice(0, 2)) logged(h, pod, 2 * MIB);
@@ -72,8 +72,7 @@ describe('a pod that writes more than it may', () => {
     expect(events(h, 'ExceededGracePeriod')).toEqual([message]);
   });
 
-  it('is not held to what its ended containers wrote', async () => {
-    await using h = await cluster();
+  it('is not held to what its ended containers wrote', async ({ h }) => {
     listEnded(h, MIB);
     const lives = { 'init-0': 'run=1s,exit=0', main: `run=1s,exit=1;run=forever,writes=${MIB / 2}` };
     create(h, 'a', { ...limit('1Mi'), inits: [{}], lives });
@@ -83,8 +82,7 @@ describe('a pod that writes more than it may', () => {
     expect(events(h, 'Evicted')).toEqual([]);
   });
 
-  it('is not evicted when it is static or critical, nor where the feature is switched off', async () => {
-    await using h = await cluster();
+  it('is not evicted when it is static or critical, nor where the feature is switched off', async ({ h }) => {
     const critical = create(h, 'critical', { ...limit('1Mi'), spec: { priority: 2_000_000_000 } });
     h.write('static', manifest('static', limit('1Mi')));
     await runs(h, 'critical');
@@ -101,8 +99,7 @@ describe('a pod that writes more than it may', () => {
     expect(inApi(off, 'free')?.status.phase).toBe('Running');
   });
 
-  it('is held to what its files take of the disk: holes take nothing, and a file of two names counts once', async () => {
-    await using h = await cluster();
+  it('is held to what its files take of the disk: holes take nothing, and a file of two names counts once', async ({ h }) => {
     const [sparse, linked] = [create(h, 'sparse', volume('1Mi')), create(h, 'linked', volume('1Mi'))];
     for (const name of ['sparse', 'linked']) await runs(h, name);
     filled(h, sparse, 2 * MIB);
@@ -138,8 +135,7 @@ describe('a pod that writes more than it may', () => {
     expect(new Set(asked)).toEqual(new Set([dir]));
   });
 
-  it('beside what a dead server serves inside its volume is measured without a look at that', async () => {
-    await using h = await cluster();
+  it('beside what a dead server serves inside its volume is measured without a look at that', async ({ h }) => {
     const pod = create(h, 'a', volume('1Mi'));
     await runs(h, 'a');
     // A look at it would hold a thread for as long as the server is dead.
@@ -177,8 +173,7 @@ describe('a pod that writes more than it may', () => {
     expect([...asked()]).toEqual(['ListPodSandboxStats', 'ListContainerStats']);
   });
 
-  it('waits for a runtime that does not say what containers wrote, and the node goes on', async () => {
-    await using h = await cluster();
+  it('waits for a runtime that does not say what containers wrote, and the node goes on', async ({ h }) => {
     const pod = create(h, 'a', limit('1Mi'));
     await runs(h, 'a');
     h.faults.fault = (method) => (method === 'ListContainerStats' ? { kind: 'refuse', code: 2, details: 'no figures' } : undefined);

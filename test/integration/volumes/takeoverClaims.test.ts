@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
-import { cluster, create, dirOf, drop, isReady, post } from '../cluster/clusterPods.ts';
+import { cluster, create, createReady, dirOf, drop, isReady, post } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
@@ -83,8 +83,7 @@ describe('a volume of a claim', () => {
     await using h = await cluster({ drivers: true });
     await plugged(h);
     claim(h, { claim: 'data', volume: 'pvc-7', source: driven });
-    const pod = create(h, 'web', using('disk', 'data'));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', using('disk', 'data'));
     expect(JSON.parse(h.fs.textOf(`${dirOf(pod, 'csi', 'pvc-7')}/vol_data.json`) ?? '')).toMatchObject({
       ...{ driverName: NAME, volumeHandle: 'vol-1', specVolID: 'pvc-7', nodeName: 'n1', volumeLifecycleMode: 'Persistent' },
       attachmentID: expect.stringMatching(/^csi-[0-9a-f]{64}$/),
@@ -96,8 +95,7 @@ describe('a volume of a claim', () => {
     await using h = await cluster({ drivers: true });
     await plugged(h);
     claim(h, { claim: 'data', volume: 'pvc-7', source: driven });
-    const pod = create(h, 'web', using('disk', 'data'));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', using('disk', 'data'));
     await takenOver(h, pod);
     expect(shown(h, pod)).toEqual(['kubernetes.io~local-volume/disk mounted']);
     expect(new Set(targets(h))).toEqual(new Set([`${dirOf(pod, 'csi', 'pvc-7')}/mount`]));
@@ -112,8 +110,7 @@ describe('a volume of a claim', () => {
     await using h = await cluster({ drivers: true });
     await plugged(h);
     claim(h, { claim: 'data', volume: 'pvc-7', source: driven });
-    const pod = create(h, 'web', using('disk', 'data'));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', using('disk', 'data'));
     await h.crash();
     asOfTheKubelet(h, pod);
     drop(h, 'pods/web', 0);
@@ -143,8 +140,7 @@ describe('a volume of a claim', () => {
     await using h = await cluster({ drivers: true });
     await plugged(h);
     claim(h, { claim: 'data', volume: 'pvc-7', source: { ...driven, volumeMode: 'Block' } });
-    const pod = create(h, 'web', using('disk', 'data', true));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', using('disk', 'data', true));
     const own = `${ROOT}/plugins/kubernetes.io/csi/volumeDevices`;
     expect(JSON.parse(h.fs.textOf(`${own}/pvc-7/data/vol_data.json`) ?? '')).toMatchObject({ specVolID: 'pvc-7', volumeHandle: 'vol-1' });
     const link = `${ROOT}/pods/${pod.metadata.uid}/volumeDevices/kubernetes.io~csi/pvc-7`;
@@ -167,8 +163,7 @@ describe('a volume of a claim', () => {
     await using h = await cluster();
     h.fs.makeDir('/srv/data');
     claim(h, { claim: 'data', volume: 'pvc-7', source });
-    const pod = create(h, 'web', using('disk', 'data'));
-    await h.until('Ready', () => isReady(h, 'web'));
+    const pod = await createReady(h, 'web', using('disk', 'data'));
     const at = () => h.mounts.table.filter((m) => m.path.includes('/pods/')).map((m) => m.path);
     expect(at()).toEqual([dirOf(pod, plugin, 'pvc-7')]);
     await takenOver(h, pod);

@@ -1,11 +1,12 @@
 /** Volumes on a whole node in virtual time: waiting, sharing, failing, taking down, finding again. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { type VolumesResult, volumesAddr, volumesView } from '../../../src/machines/services/volumes/messages.ts';
 import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
+import { itOnNode as it } from '../onNode.ts';
 import { pod, ROOT, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
 const VOLUMES = {
@@ -153,8 +154,7 @@ describe('volumes of a pod', () => {
     });
   });
 
-  it('do not delay a deletion while a mount hangs: the containers stop, the volume follows', async () => {
-    await using h = await virtualNode();
+  it('do not delay a deletion while a mount hangs: the containers stop, the volume follows', async ({ h }) => {
     h.mounts.trouble.hanging = (op) => op === 'mount';
     h.write('web', withVolumes('web'));
     await h.until('it waits for its volumes', () => h.record('web') && h.state(h.workerPath('web')) === 'syncing.mountingVolumes');
@@ -271,8 +271,7 @@ describe('an operation that a killed volume manager left under way', () => {
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/pinned-1`), 300_000);
   });
 
-  it('is known to its successor, which takes down what comes of it', async () => {
-    await using h = await virtualNode();
+  it('is known to its successor, which takes down what comes of it', async ({ h }) => {
     const slow = slowOnce(h, 'mkdirp', `${ROOT}/pods/pinned-2/volumes/kubernetes.io~empty-dir/cache`);
     h.write('web', withVolumes('web', { uid: 'pinned-2', volumeMounts: mounts('cache') }));
     await h.until('the volume is being made', slow);
@@ -314,8 +313,7 @@ describe('a new daemon', () => {
     const [id] = h.running('web').map((c) => c.id);
     const table = structuredClone(h.mounts.table);
     h.fs.put(`${volumesDir(h, 'web')}/kubernetes.io~empty-dir/memory/kept`, 'yes');
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.until('web runs', () => up(h, 'web'));
     const states = () =>
       h.tree.registry
@@ -361,14 +359,12 @@ describe('a new daemon', () => {
       h.mounts.trouble.delayMs = () => 3;
       h.write('web', withVolumes('web'));
       await h.advance(20 + at * 2);
-      await h.crash();
-      await h.boot();
+      await h.restart();
       await h.until('web runs', () => up(h, 'web'), 300_000);
       expect(h.mounts.table).toHaveLength(2);
       h.remove('web');
       await h.advance(100 + at * 3);
-      await h.crash();
-      await h.boot();
+      await h.restart();
       await h.until('nothing is left', () => h.mounts.table.length === 0 && h.fs.below(`${ROOT}/pods`).length === 0, 300_000);
     }
   });

@@ -1,13 +1,13 @@
 /** Sandboxes that end under a pod, sandboxes whose making had no answer, and what orphaned pods leave. */
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import type { CriMethod, CriRequest } from '../../../src/machines/wire/criCalls.ts';
-import { pod, type VirtualNode, virtualNode } from '../../integration/virtualNode.ts';
+import { itOnNode as it } from '../../integration/onNode.ts';
+import { pod, type VirtualNode } from '../../integration/virtualNode.ts';
 
 const direct = <M extends CriMethod>(h: VirtualNode, method: M, req: unknown) =>
   h.runtime.call(method, req as CriRequest<M>, { timeoutMs: null, signal: new AbortController().signal });
 
-it('fails a Never pod whose sandbox ended before every container had run: nothing of it can ever start', async () => {
-  await using h = await virtualNode();
+it('fails a Never pod whose sandbox ended before every container had run: nothing of it can ever start', async ({ h }) => {
   h.faults.latencyMs.PullImage = 100_000;
   const containers = ['a', 'b'].map((name) => ({ name, image: `${name}:1` }));
   h.write('web', pod('web', { spec: { restartPolicy: 'Never', containers }, lives: { a: 'run=1s,exit=0' } }));
@@ -18,8 +18,7 @@ it('fails a Never pod whose sandbox ended before every container had run: nothin
   expect(h.runtime.dump().counts.sandboxesRun).toBe(1);
 });
 
-it('makes an OnFailure pod a new one, for the containers that did not succeed only', async () => {
-  await using h = await virtualNode();
+it('makes an OnFailure pod a new one, for the containers that did not succeed only', async ({ h }) => {
   const containers = ['a', 'b'].map((name) => ({ name, image: `${name}:1` }));
   h.write('web', pod('web', { spec: { restartPolicy: 'OnFailure', containers }, lives: { a: 'run=1s,exit=0' } }));
   await h.until('a has ended', () => h.containers('web').some((c) => c.state === 'CONTAINER_EXITED'));
@@ -29,8 +28,7 @@ it('makes an OnFailure pod a new one, for the containers that did not succeed on
   expect(h.containers('web').filter((c) => c.name === 'a')).toHaveLength(1);
 });
 
-it('is not doubled when its making had no answer and its effect came late', async () => {
-  await using h = await virtualNode();
+it('is not doubled when its making had no answer and its effect came late', async ({ h }) => {
   h.faults.latencyMs.RunPodSandbox = 5_000;
   let asked = 0;
   h.faults.fault = (method) => {
@@ -45,8 +43,7 @@ it('is not doubled when its making had no answer and its effect came late', asyn
   expect(h.running('web').map((c) => c.attempt)).toEqual([0]);
 });
 
-it('leaves nothing of an orphaned pod with only a created container and sandboxes that are not ready', async () => {
-  await using h = await virtualNode();
+it('leaves nothing of an orphaned pod with only a created container and sandboxes that are not ready', async ({ h }) => {
   const labels = { 'io.kubernetes.pod.uid': 'g1', 'io.kubernetes.pod.name': 'ghost', 'io.kubernetes.pod.namespace': 'default' };
   const config = (attempt: number) => ({
     metadata: { name: 'ghost', namespace: 'default', uid: 'g1', attempt },

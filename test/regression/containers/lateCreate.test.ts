@@ -7,8 +7,7 @@ const BY_HAND = { timeoutMs: null, signal: new AbortController().signal };
 
 it('what a late create leaves is not started beside the instance that runs', async () => {
   await using h = await virtualNode();
-  h.write('web', pod('web', { life: 'run=forever' }));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web', { life: 'run=forever' }));
   const [first] = h.running('web');
   const create = h.calls.find((c) => c.method === 'CreateContainer')?.req as CriRequest<'CreateContainer'>;
   await h.runtime.call('RemoveContainer', { containerId: first?.id ?? '' }, BY_HAND);

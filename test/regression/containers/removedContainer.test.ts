@@ -1,12 +1,12 @@
 /** A container that a manifest with a pinned UID no longer names. */
-import { expect, it } from 'vitest';
-import { pod, virtualNode } from '../../integration/virtualNode.ts';
+import { expect } from 'vitest';
+import { itOnNode as it } from '../../integration/onNode.ts';
+import { pod } from '../../integration/virtualNode.ts';
 
 const both = { uid: 'pinned-1', spec: { containers: ['main', 'side'].map((name) => ({ name, image: `${name}:1` })) } };
 const alone = { uid: 'pinned-1', spec: { containers: [{ name: 'main', image: 'main:1' }] } };
 
-it('is stopped, and the others are not touched', async () => {
-  await using h = await virtualNode();
+it('is stopped, and the others are not touched', async ({ h }) => {
   h.write('web', pod('web', both));
   await h.until('both run', () => h.running('web').length === 2);
   const main = h.running('web').find((c) => c.name === 'main');
@@ -18,8 +18,7 @@ it('is stopped, and the others are not touched', async () => {
   expect(h.phase('web')).toBe('Running');
 });
 
-it('is not started when its image arrives only after that', async () => {
-  await using h = await virtualNode();
+it('is not started when its image arrives only after that', async ({ h }) => {
   h.faults.latencyMs.PullImage = 20_000;
   h.write('web', pod('web', both));
   await h.until('main runs, side is pulled', () => h.running('web').length === 1 && h.containerState('web', 'side') === 'pulling');
@@ -28,8 +27,7 @@ it('is not started when its image arrives only after that', async () => {
   expect(h.containers('web').map((c) => c.name)).toEqual(['main']);
 });
 
-it('has no back-off that goes on without it', async () => {
-  await using h = await virtualNode();
+it('has no back-off that goes on without it', async ({ h }) => {
   h.write('web', pod('web', { ...both, lives: { side: 'run=1s,exit=1' } }));
   await h.until('side backs off', () => h.containerState('web', 'side') === 'backingOff');
   h.write('web', pod('web', alone));

@@ -4,8 +4,7 @@ import { pod, virtualNode } from '../../integration/virtualNode.ts';
 
 it('it does not fall when the daemon restarts, though the instances and logs before were taken away', async () => {
   await using h = await virtualNode();
-  h.write('web', pod('web'));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web'));
   const [first] = h.running('web');
   const shown = () => h.status('web')?.status.containerStatuses?.[0];
   // Its log has gone with it (this runtime writes none).
@@ -15,8 +14,7 @@ it('it does not fall when the daemon restarts, though the instances and logs bef
   h.faults.fault = () => undefined;
   await h.until('it runs again', () => h.running('web').length === 1 && shown()?.state.running !== undefined, 60_000);
   expect(shown()?.restartCount).toBe(1);
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.until('it is shown again', () => shown()?.state.running !== undefined, 60_000);
   expect(shown()?.restartCount).toBe(1);
 });

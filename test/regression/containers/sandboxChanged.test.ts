@@ -1,14 +1,13 @@
 /** Traps 34, 35: a sandbox that died is stopped (its network is released) and its replacement is announced. */
 
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
-
-import { pod, type VirtualNode, virtualNode } from '../../integration/virtualNode.ts';
+import { itOnNode as it } from '../../integration/onNode.ts';
+import { pod, type VirtualNode } from '../../integration/virtualNode.ts';
 
 const announced = (h: VirtualNode) => h.tree.registry.read(eventsView)?.value.filter((e) => e.reason === 'SandboxChanged').length ?? 0;
 
-it('died with all its containers: stopped before the new one is made, and announced once', async () => {
-  await using h = await virtualNode();
+it('died with all its containers: stopped before the new one is made, and announced once', async ({ h }) => {
   h.write('web', pod('web', { container: { command: ['x'] } }));
   await h.until('it runs', () => h.running('web').length === 1);
   const [sandbox] = h.runtime.dump().sandboxes;
@@ -24,8 +23,7 @@ it('died with all its containers: stopped before the new one is made, and announ
   expect(announced(h)).toBe(1);
 });
 
-it('stopped with a container still up: stopped once, announced once', async () => {
-  await using h = await virtualNode();
+it('stopped with a container still up: stopped once, announced once', async ({ h }) => {
   h.write('web', pod('web'));
   await h.until('it runs', () => h.running('web').length === 1);
   const [main] = h.running('web');
@@ -45,8 +43,7 @@ it('stopped with a container still up: stopped once, announced once', async () =
   expect(announced(h)).toBe(1);
 });
 
-it('given up because the pod moved to the host network: not announced', async () => {
-  await using h = await virtualNode();
+it('given up because the pod moved to the host network: not announced', async ({ h }) => {
   h.write('web', pod('web', { uid: 'pinned-1' }));
   await h.until('it runs', () => h.running('web').length === 1);
   const [main] = h.running('web');

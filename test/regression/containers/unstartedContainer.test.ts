@@ -7,8 +7,7 @@ it.each([true, false])('a start without an answer leaves one instance with resta
   let left = 1;
   h.faults.fault = (method) => (method === 'StartContainer' && left-- > 0 ? { kind: 'timeout', effect, afterMs: 500 } : undefined);
   h.faults.latencyMs.StartContainer = 700;
-  h.write('web', pod('web'));
-  await h.until('web runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web'));
   await h.advance(30_000);
   expect(h.violations).toEqual([]);
   expect(h.containers('web')).toHaveLength(1);
@@ -37,8 +36,7 @@ it('an instance that starts and is seen running while its removal is under way c
   await h.advance(30_000);
   expect(shown()).toMatchObject({ restartCount: 1, ready: true });
   expect(h.containers('web')).toMatchObject([{ attempt: 1, state: 'CONTAINER_RUNNING' }]);
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.until('the next daemon shows it', () => shown()?.state.running !== undefined);
   expect(shown()).toMatchObject({ restartCount: 1 });
   expect(h.violations).toEqual([]);

@@ -4,13 +4,11 @@ import { pod, ROOT, virtualNode } from '../../integration/virtualNode.ts';
 
 it('goes within seconds of the next start', async () => {
   await using h = await virtualNode();
-  h.write('web', pod('web'));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web'));
   const [uid = ''] = await h.fs.readdir(`${ROOT}/pods`);
   h.remove('web');
   await h.until('it has ended', () => h.running('web').length === 0);
-  await h.crash();
-  await h.boot();
+  await h.restart();
   expect(h.fs.has(`${ROOT}/pods/${uid}`)).toBe(true);
   expect(h.containers('web')).toHaveLength(1);
   await h.until('its folder is gone', () => !h.fs.has(`${ROOT}/pods/${uid}`), 15_000);

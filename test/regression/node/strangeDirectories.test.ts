@@ -1,14 +1,14 @@
 /** One directory that cannot be removed is said once and keeps no other from being removed. */
-import { expect, it } from 'vitest';
-import { ROOT, type VirtualNode, virtualNode } from '../../integration/virtualNode.ts';
+import { expect } from 'vitest';
+import { itOnNode as it } from '../../integration/onNode.ts';
+import { ROOT, type VirtualNode } from '../../integration/virtualNode.ts';
 
 async function put(h: VirtualNode, path: string): Promise<void> {
   await h.fs.mkdirp(path.slice(0, path.lastIndexOf('/')), 0o755);
   h.fs.put(path, 'x');
 }
 
-it('under the pods of the root directory', async () => {
-  await using h = await virtualNode();
+it('under the pods of the root directory', async ({ h }) => {
   for (const uid of ['a', 'b', 'c']) await put(h, `${ROOT}/pods/${uid}/etc-hosts`);
   await put(h, `${ROOT}/pods/a/volumes/v/data`);
   h.fs.failing = (op, path) => (op === 'unlink' && path.startsWith(`${ROOT}/pods/b/`) ? 'EBUSY' : undefined);
@@ -20,8 +20,7 @@ it('under the pods of the root directory', async () => {
   expect(said.filter((l) => l.includes('/pods/b"'))).toHaveLength(1);
 });
 
-it('under the log directory of pods', async () => {
-  await using h = await virtualNode();
+it('under the log directory of pods', async ({ h }) => {
   const logs = '/var/log/actorlet/pods';
   for (const uid of ['a', 'b']) await put(h, `${logs}/default_p_${uid}/main/0.log`);
   h.fs.failing = (op, path) => (op === 'unlink' && path.startsWith(`${logs}/default_p_a/`) ? 'EBUSY' : undefined);

@@ -1,12 +1,11 @@
 /** Pod lifecycle 6.3: a pod that outlives its active deadline is told so, once, by an event. */
 
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
+import { itOnNode as it } from '../../integration/onNode.ts';
+import { pod } from '../../integration/virtualNode.ts';
 
-import { pod, virtualNode } from '../../integration/virtualNode.ts';
-
-it('records DeadlineExceeded', async () => {
-  await using h = await virtualNode();
+it('records DeadlineExceeded', async ({ h }) => {
   h.write('web', pod('web', { spec: { activeDeadlineSeconds: 30 } }));
   await h.until('it failed', () => h.phase('web') === 'Failed' && h.running('web').length === 0, 90_000);
   await h.advance(60_000);
@@ -16,8 +15,7 @@ it('records DeadlineExceeded', async () => {
   ]);
 });
 
-it('does not turn a pod that had succeeded in time into a failed one, when the daemon starts after the deadline', async () => {
-  await using h = await virtualNode();
+it('does not turn a pod that had succeeded in time into a failed one, when the daemon starts after the deadline', async ({ h }) => {
   h.write('web', pod('web', { life: 'run=2s,exit=0', spec: { activeDeadlineSeconds: 30, restartPolicy: 'Never' } }));
   await h.until('it succeeded', () => h.phase('web') === 'Succeeded');
   await h.crash();
@@ -27,8 +25,7 @@ it('does not turn a pod that had succeeded in time into a failed one, when the d
   expect(h.phase('web')).toBe('Succeeded');
 });
 
-it('counts a new life of a pinned UID from its own beginning', async () => {
-  await using h = await virtualNode();
+it('counts a new life of a pinned UID from its own beginning', async ({ h }) => {
   const manifest = pod('web', { uid: 'pinned-1', life: 'term=3s', spec: { activeDeadlineSeconds: 30 } });
   h.write('web', manifest);
   await h.until('it runs', () => h.running('web').length === 1);

@@ -1,18 +1,16 @@
 /** A static pod that brings its own UID may go, or be refused, and come back: nothing of its earlier life is taken for the new one's. */
 
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { statusAddr } from '../../../src/machines/pods/status/messages.ts';
-
+import { itOnNode as it } from '../../integration/onNode.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';
 
 const good = pod('web', { uid: 'pinned-1', life: 'term=1s' });
 const refused = pod('web', { uid: 'pinned-1', life: 'term=1s', spec: { volumes: [{ name: 'v', quobyte: {} }] } });
 
-it('a new life does not begin with the end of the one before, which is still being forgotten', async () => {
-  await using h = await virtualNode();
-  h.write('web', good);
-  await h.until('it runs', () => h.phase('web') === 'Running');
+it('a new life does not begin with the end of the one before, which is still being forgotten', async ({ h }) => {
+  await h.run('web', good);
   h.write('web', refused);
   await h.until('it has failed', () => h.phase('web') === 'Failed' && h.record('web')?.worker?.phase === 'finished', 60_000);
   // Longer than the new life takes to look at the runtime and decide.
@@ -26,10 +24,8 @@ it('a new life does not begin with the end of the one before, which is still bei
   expect(h.violations).toEqual([]);
 });
 
-it('a new life is not forgotten with the one before', async () => {
-  await using h = await virtualNode();
-  h.write('web', good);
-  await h.until('it runs', () => h.phase('web') === 'Running');
+it('a new life is not forgotten with the one before', async ({ h }) => {
+  await h.run('web', good);
   const life = h.status('web')?.life ?? 0;
   h.remove('web');
   await h.until('it is gone', () => h.status('web') === undefined && h.record('web') === undefined, 60_000);

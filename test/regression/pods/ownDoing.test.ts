@@ -7,8 +7,7 @@ it('a pod that starts is looked at after each act and no more', async () => {
   await h.until('the node is up', () => h.pods().length === 0 && h.calls.length > 0);
   await h.advance(5_000);
   h.calls.splice(0);
-  h.write('web', pod('web'));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+  await h.run('web', pod('web'));
   await h.advance(20_000);
   const count = (method: string) => h.calls.filter((c) => c.method === method).length;
   expect(count('RunPodSandbox')).toBe(1);

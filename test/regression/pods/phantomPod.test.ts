@@ -1,13 +1,12 @@
 /** A pod that has gone does not come back as an orphaned pod because a listing is older than its end. */
 
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
+import { itOnNode as it } from '../../integration/onNode.ts';
+import { pod } from '../../integration/virtualNode.ts';
 
-import { pod, virtualNode } from '../../integration/virtualNode.ts';
-
-it('is not seen again after its end', async () => {
-  await using h = await virtualNode();
+it('is not seen again after its end', async ({ h }) => {
   const names = Array.from({ length: 12 }, (_, i) => `p${i}`);
   for (const name of names) h.write(name, pod(name));
   await h.until('all run', () => h.running().length === names.length);
@@ -26,8 +25,7 @@ it('is not seen again after its end', async () => {
   expect(orphans).toEqual([]);
 });
 
-it('has no status left over when the pod manager died in that very moment', async () => {
-  await using h = await virtualNode();
+it('has no status left over when the pod manager died in that very moment', async ({ h }) => {
   h.write('web', pod('web', { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } }));
   await h.until('it has ended', () => h.phase('web') === 'Succeeded');
   await h.advance(10_000);

@@ -1,14 +1,14 @@
 /** Pods that admission refused: what is left of them in the runtime, and what happens when their manifest is put right. */
 
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { isRefused } from '../../../src/machines/pods/manager/messages.ts';
+import { itOnNode as it } from '../../integration/onNode.ts';
 import { pod, virtualNode } from '../../integration/virtualNode.ts';
 
 const good = { uid: 'pinned-1', life: 'term=3s' };
 const bad = { ...good, spec: { volumes: [{ name: 'v', quobyte: { registry: 's', volume: 'x' } }] } };
 
-it('runs when its manifest with a pinned UID is put right', async () => {
-  await using h = await virtualNode();
+it('runs when its manifest with a pinned UID is put right', async ({ h }) => {
   h.write('web', pod('web', bad));
   await h.until('it was refused', () => h.phase('web') === 'Failed');
   h.write('web', pod('web', good));
@@ -18,11 +18,9 @@ it('runs when its manifest with a pinned UID is put right', async () => {
 });
 
 // Found by seed 2100185 at 6f00f92: a source that began anew named it again, and there was room by then.
-it('stays refused when its source says the same again, whatever room there is by then', async () => {
-  await using h = await virtualNode();
+it('stays refused when its source says the same again, whatever room there is by then', async ({ h }) => {
   const half = { requests: { cpu: '2500m' } };
-  h.write('first', pod('first', { container: { resources: half } }));
-  await h.until('the first runs', () => h.phase('first') === 'Running');
+  await h.run('first', pod('first', { container: { resources: half } }));
   h.write('second', pod('second', { container: { resources: half } }));
   await h.until('the second was refused', () => h.phase('second') === 'Failed');
   const refused = h.status('second')?.status;
@@ -36,10 +34,8 @@ it('stays refused when its source says the same again, whatever room there is by
   await h.until('it runs once it is defined otherwise', () => h.phase('second') === 'Running', 60_000);
 });
 
-it('runs again when an update was refused, stopped it, and is put right', async () => {
-  await using h = await virtualNode();
-  h.write('web', pod('web', good));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+it('runs again when an update was refused, stopped it, and is put right', async ({ h }) => {
+  await h.run('web', pod('web', good));
   h.write('web', pod('web', bad));
   await h.until('it failed', () => h.phase('web') === 'Failed' && h.running('web').length === 0);
   await h.advance(10_000);
@@ -47,10 +43,8 @@ it('runs again when an update was refused, stopped it, and is put right', async 
   await h.until('it runs again', () => h.phase('web') === 'Running' && h.running('web').length === 1, 30_000);
 });
 
-it('runs again when the update is put right while the pod is still being stopped for it', async () => {
-  await using h = await virtualNode();
-  h.write('web', pod('web', good));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+it('runs again when the update is put right while the pod is still being stopped for it', async ({ h }) => {
+  await h.run('web', pod('web', good));
   const [old] = h.running('web');
   h.write('web', pod('web', bad));
   await h.until('it is being stopped', () => h.state(h.workerPath('web')) === 'terminating.stopping');
@@ -59,8 +53,7 @@ it('runs again when the update is put right while the pod is still being stopped
   expect(h.violations).toEqual([]);
 });
 
-it('runs on when the node cannot honour at its start what ran before', async () => {
-  await using h = await virtualNode();
+it('runs on when the node cannot honour at its start what ran before', async ({ h }) => {
   h.write('web', pod('web', good));
   await h.until('it runs', () => h.running('web').length === 1);
   const [before] = h.running('web');
@@ -73,8 +66,7 @@ it('runs on when the node cannot honour at its start what ran before', async () 
   expect(h.status('web')?.status.reason).toBe('UnsupportedField');
 });
 
-it('is stopped in the runtime when there is no room any more at its start for what ran before', async () => {
-  await using h = await virtualNode();
+it('is stopped in the runtime when there is no room any more at its start for what ran before', async ({ h }) => {
   h.write('web', pod('web', good));
   await h.until('it runs', () => h.running('web').length === 1);
   await h.crash();
@@ -90,10 +82,8 @@ it('is stopped in the runtime when there is no room any more at its start for wh
   await h.until('all is gone', () => h.record('web') === undefined && h.runtime.dump().sandboxes.length === 0, 180_000);
 });
 
-it('is refused also when its pinned UID went and came back while it was being stopped', async () => {
-  await using h = await virtualNode();
-  h.write('web', pod('web', good));
-  await h.until('it runs', () => h.phase('web') === 'Running');
+it('is refused also when its pinned UID went and came back while it was being stopped', async ({ h }) => {
+  await h.run('web', pod('web', good));
   h.remove('web');
   await h.until('it is being stopped', () => h.state(h.workerPath('web')) === 'terminating.stopping');
   h.write('web', pod('web', bad));
@@ -126,8 +116,7 @@ it('is judged as it is now, not as it was, when it had to wait for the first lis
 });
 
 // Found by seed 77000067 at 9c68004: a stopped sandbox let a pod in that had been refused, when the daemon was restarted.
-it('is refused again by the next daemon when nothing but a stopped sandbox is left of it', async () => {
-  await using h = await virtualNode();
+it('is refused again by the next daemon when nothing but a stopped sandbox is left of it', async ({ h }) => {
   const half = { container: { resources: { requests: { cpu: '2500m' } } } };
   const web = pod('web', { ...half, uid: 'pinned-1' });
   h.faults.fault = (m) => {
@@ -144,8 +133,7 @@ it('is refused again by the next daemon when nothing but a stopped sandbox is le
   await h.until('it is refused', () => h.phase('web') === 'Failed', 60_000);
   const refused = h.status('web')?.status;
   expect(refused?.message).toContain('cpu');
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.until('it was judged', () => h.phase('web') !== undefined, 60_000);
   await h.advance(60_000);
   expect(h.runtime.dump().sandboxes.filter((s) => s.uid === 'pinned-1')).toHaveLength(1);

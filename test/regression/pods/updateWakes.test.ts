@@ -1,9 +1,9 @@
 /** A new definition is acted on at once, whatever the worker was waiting for. */
-import { expect, it } from 'vitest';
-import { pod, virtualNode } from '../../integration/virtualNode.ts';
+import { expect } from 'vitest';
+import { itOnNode as it } from '../../integration/onNode.ts';
+import { pod } from '../../integration/virtualNode.ts';
 
-it('after a failed sandbox', async () => {
-  await using h = await virtualNode();
+it('after a failed sandbox', async ({ h }) => {
   h.faults.fault = (method) => (method === 'RunPodSandbox' ? { kind: 'refuse', code: 2, details: 'no' } : undefined);
   h.write('web', pod('web', { uid: 'pinned-1' }));
   await h.until('the act failed', () => h.record('web') !== undefined && h.state(h.workerPath('web')) === 'syncing.actFailed');
@@ -12,8 +12,7 @@ it('after a failed sandbox', async () => {
   await h.until('it runs', () => h.running('web').length === 1, 3_000);
 });
 
-it('after a container that could not be made, whatever of it was changed', async () => {
-  await using h = await virtualNode();
+it('after a container that could not be made, whatever of it was changed', async ({ h }) => {
   h.faults.fault = (method, req) =>
     method === 'CreateContainer' && JSON.stringify(req).includes('bad-command') ? { kind: 'refuse', code: 2, details: 'no' } : undefined;
   h.write('web', pod('web', { uid: 'pinned-1', container: { command: ['bad-command'] } }));
@@ -22,8 +21,7 @@ it('after a container that could not be made, whatever of it was changed', async
   await h.until('it runs', () => h.running('web').length === 1, 3_000);
 });
 
-it('but a repeated word is no new definition', async () => {
-  await using h = await virtualNode();
+it('but a repeated word is no new definition', async ({ h }) => {
   let made = 0;
   h.faults.fault = (method) => {
     if (method !== 'CreateContainer') return undefined;

@@ -70,11 +70,9 @@ describe('a recording', () => {
       await h.advance(10);
     };
     await note();
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await note();
-    h.write('api', pod('api'));
-    await h.until('api runs', () => h.phase('api') === 'Running');
+    await h.run('api', pod('api'));
     h.kill('node/runtime/pleg');
     await h.advance(5_000);
     await note();
@@ -103,8 +101,7 @@ describe('a recording', () => {
   it('answers what actorctl asks, of a node that was killed', async () => {
     await using h = await virtualNode(RECORD);
     const { sink } = recorded(h);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(1_000);
     const uid = h.uid('web');
     await h.crash();
@@ -182,8 +179,7 @@ describe('a recording', () => {
       rotated += 1;
       rotate();
     };
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.until('it was rotated twice', () => rotated >= 2, 24 * 3_600_000);
     await h.advance(1_000);
     // The newest change of state may not be written yet.
@@ -203,13 +199,11 @@ describe('a recording', () => {
     const { sink, writer } = recorded(h);
     await h.advance(1_000);
     sink.waitingBytes = 1e9;
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(1_000);
     expect(writer.figures.lost).toBeGreaterThan(10);
     sink.waitingBytes = 0;
-    h.write('api', pod('api'));
-    await h.until('api runs', () => h.phase('api') === 'Running');
+    await h.run('api', pod('api'));
     await h.advance(6_000);
     const recording = read(sink);
     expect(recording.figures.lost).toBe(writer.figures.lost);
@@ -221,8 +215,7 @@ describe('a recording', () => {
     await using h = await virtualNode(RECORD);
     const first = recorded(h);
     await h.advance(1_000);
-    await h.crash();
-    await h.boot();
+    await h.restart();
     const second = recorded(h);
     await h.advance(1_000);
     second.writer.end();
@@ -241,8 +234,7 @@ describe('a recording', () => {
     await h.advance(1_000);
     const beforeMs = h.time.clock.wallMs();
     await h.advance(1_000);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(1_000);
     const recording = read(sink);
     const feed = new PastFeed(recording, { startMs: recording.toMs, life: LIFE_FRAME });

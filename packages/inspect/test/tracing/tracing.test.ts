@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto';
 import type { CriMethod } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
-import { describe, expect, it } from 'vitest';
-import { create, drop, inApi, isReady } from '../../../../test/integration/cluster/clusterPods.ts';
+import { describe, expect } from 'vitest';
+import { createReady, drop, inApi } from '../../../../test/integration/cluster/clusterPods.ts';
+import { itWith } from '../../../../test/integration/onNode.ts';
 import { pod, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../../../../test/integration/virtualNode.ts';
 import type { Span } from '../../src/tracing/model.ts';
 import { isSampled, PodTracer, START_LIMIT_MS } from '../../src/tracing/tracer.ts';
@@ -44,6 +45,7 @@ async function tracedNode(o: VirtualNodeOptions & { told?: Told } = {}) {
   h.faults.latencyMs = SLOW;
   return h;
 }
+const it = itWith(tracedNode);
 const names = (trace: readonly Span[] | undefined) => (trace ?? []).map((s) => s.name);
 const one = (trace: readonly Span[] | undefined, name: string): Span => {
   const found = (trace ?? []).find((s) => s.name === name);
@@ -71,11 +73,11 @@ function expectNested(trace: readonly Span[] | undefined): void {
 }
 
 describe('traces', () => {
-  it('has one trace for the start of a pod: source, admission, volumes, the pull and each runtime call, nested and in time', async () => {
-    await using h = await tracedNode();
+  it('has one trace for the start of a pod: source, admission, volumes, the pull and each runtime call, nested and in time', async ({
+    h,
+  }) => {
     const { traces } = traced(h);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(5_000);
     expect(traces).toHaveLength(1);
     const [trace] = traces;
@@ -108,11 +110,9 @@ describe('traces', () => {
     expect(root.events.map((e) => e.name)).toEqual(['MissingClusterDNS', 'Pulling', 'Pulled', 'Created', 'Started']);
   });
 
-  it('has one trace for its stop, from the wish to the end of its worker', async () => {
-    await using h = await tracedNode();
+  it('has one trace for its stop, from the wish to the end of its worker', async ({ h }) => {
     const { traces, tracer } = traced(h);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(5_000);
     h.remove('web');
     await h.until('web is gone', () => h.record('web') === undefined);
@@ -132,8 +132,7 @@ describe('traces', () => {
     const told: Told = [];
     await using h = await tracedNode({ told });
     const { traces } = traced(h);
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     await h.advance(5_000);
     const root = one(traces[0], 'pod start');
     const run = one(traces[0], 'runtime.v1.RuntimeService/RunPodSandbox');
@@ -148,8 +147,7 @@ describe('traces', () => {
   it('holds the writes of the status in a cluster', async () => {
     await using h = await tracedNode({ cluster: true });
     const { traces } = traced(h, { cluster: true });
-    create(h, 'web');
-    await h.until('web is ready', () => isReady(h, 'web'));
+    await createReady(h, 'web');
     await h.advance(11_000);
     drop(h, 'pods/web');
     await h.until('web is gone', () => inApi(h, 'web') === undefined);
@@ -165,8 +163,7 @@ describe('traces', () => {
     expect(write?.endMs).toBe(traces[0]?.[0]?.endMs);
   });
 
-  it('says what went wrong by its code, without the words of the runtime', async () => {
-    await using h = await tracedNode();
+  it('says what went wrong by its code, without the words of the runtime', async ({ h }) => {
     const { traces } = traced(h);
     h.faults.fault = (method) =>
       method === 'StartContainer' ? { kind: 'refuse', code: 2, details: 'exec: "--password=hunter2": not found' } : undefined;
@@ -180,16 +177,14 @@ describe('traces', () => {
     expect(JSON.stringify(traces)).not.toContain('hunter2');
   });
 
-  it('holds no environment, argument, label or annotation of a pod', async () => {
-    await using h = await tracedNode();
+  it('holds no environment, argument, label or annotation of a pod', async ({ h }) => {
     const { traces } = traced(h);
     const secret = 'hunter2-planted';
     const container = { name: 'main', image: 'hollow/run', command: ['sh', secret], args: [secret], env: [{ name: 'P', value: secret }] };
     const manifest = pod('web', { spec: { containers: [container] } }) as { metadata: Record<string, unknown> };
     manifest.metadata.annotations = { reason: secret };
     manifest.metadata.labels = { name: secret };
-    h.write('web', manifest);
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', manifest);
     await h.advance(5_000);
     h.remove('web');
     await h.advance(60_000);
@@ -197,8 +192,9 @@ describe('traces', () => {
     expect(JSON.stringify(traces)).not.toContain(secret);
   });
 
-  it('goes on with the same trace when the worker crashes, and ends it with an error when the pod is stopped before it was ready', async () => {
-    await using h = await tracedNode();
+  it('goes on with the same trace when the worker crashes, and ends it with an error when the pod is stopped before it was ready', async ({
+    h,
+  }) => {
     const { traces, tracer } = traced(h);
     h.write('web', pod('web'));
     // RunPodSandbox took 100 ms, PullImage takes 300.
@@ -217,8 +213,7 @@ describe('traces', () => {
 
   it('calls it an adoption when the daemon finds the pod running, and has no second one when its worker crashes later', async () => {
     await using h = await tracedNode({ cluster: true });
-    create(h, 'web');
-    await h.until('web is ready', () => isReady(h, 'web'));
+    await createReady(h, 'web');
     await h.crash();
     // The pod is named again once the tracer looks.
     h.kube.trouble.down = true;
@@ -231,8 +226,7 @@ describe('traces', () => {
     expect(traces.map((t) => t[0]?.name)).toEqual(['pod adoption']);
   });
 
-  it('does not take the start of a pod for the cause of its end', async () => {
-    await using h = await tracedNode();
+  it('does not take the start of a pod for the cause of its end', async ({ h }) => {
     const { traces } = traced(h);
     const job = pod('job', { spec: { restartPolicy: 'Never' } }) as { metadata: Record<string, unknown> };
     job.metadata.annotations = { 'actorlet.dev/hollow': 'run=30s,exit=0' };
@@ -243,8 +237,7 @@ describe('traces', () => {
     expect(tookMs(one(traces[1], 'pod stop'))).toBeLessThan(1_000);
   });
 
-  it('reports what is under way when the daemon stops', async () => {
-    await using h = await tracedNode();
+  it('reports what is under way when the daemon stops', async ({ h }) => {
     const { traces, tracer } = traced(h);
     h.write('web', pod('web'));
     // RunPodSandbox took 100 ms, PullImage takes 300.
@@ -262,8 +255,7 @@ describe('traces', () => {
     const told: Told = [];
     await using h = await tracedNode({ told });
     const { traces, tracer } = traced(h, { rate: 0 });
-    h.write('web', pod('web'));
-    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.run('web', pod('web'));
     expect(tracer.open).toBe(0);
     h.remove('web');
     await h.advance(60_000);

@@ -175,8 +175,7 @@ it('no secret in manifests that are wrong, volumes and odd requests is written, 
   await ask({ method: 'POST', path: '/run/default/csi/main', headers: form, body: Buffer.from(`cmd=login ${hidden('form')}`) });
   await h.advance(90_000);
   writer.end();
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.advance(60_000);
 
   expect(doors.length).toBeGreaterThan(25);

@@ -234,8 +234,7 @@ it('no secret of a field that few use is in a recording, an event or a log, and 
   await h.advance(90_000);
   writer.end();
   expect([isReady(h, 'images'), inApi(h, 'git')?.status.phase]).toEqual([true, 'Failed']);
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.advance(60_000);
 
   expect(doors.length).toBeGreaterThan(25);

@@ -187,8 +187,7 @@ async function lived(more: object = {}): Promise<Lived> {
   await h.advance(90_000);
   writer.end();
   // The next daemon reads what is mounted.
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.advance(90_000);
   return { pile, daemons, flight: Buffer.concat(flown), outside: JSON.stringify(h.calls) };
 }
@@ -528,8 +527,7 @@ it('nothing that people write is in a recording that is private, which replays w
     expect(text).toContain(said);
   }
   await h.advance(90_000);
-  await h.crash();
-  await h.boot();
+  await h.restart();
   await h.advance(90_000);
 
   const secrets: Planted[] = [

@@ -3,7 +3,7 @@
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import { criCall, criClient } from '../../../../src/actors/runtime/client.ts';
 import { eventsAddr } from '../../../../src/machines/foundation/messages.ts';
-import { create, drop, isReady } from '../../cluster/clusterPods.ts';
+import { createReady, drop } from '../../cluster/clusterPods.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
@@ -191,8 +191,7 @@ export const CLUSTER_CASES: KillCase[] = [
     arrange: async (h) => {
       await begin(h);
       const container = { volumeMounts: [{ name: 'v', mountPath: '/v' }] };
-      create(h, 'brief-n1', { container, spec: { volumes: [{ name: 'v', emptyDir: {} }] } });
-      await h.until('Ready in the API', () => isReady(h, 'brief-n1'));
+      await createReady(h, 'brief-n1', { container, spec: { volumes: [{ name: 'v', emptyDir: {} }] } });
       // Nothing of it runs any more, and its last word has to wait.
       h.fs.failing = (_, path) => (path.includes('/volumes/') ? 'EBUSY' : undefined);
       drop(h, 'pods/brief-n1', 2);

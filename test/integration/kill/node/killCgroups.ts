@@ -116,8 +116,7 @@ export const CGROUP_CASES: KillCase[] = [
     covers: 'cgroupReaper sweeping',
     path: 'node/allocation/cgroupReaper',
     arrange: async (h) => {
-      h.write('subject', pod('subject'));
-      await h.until('it runs', () => h.phase('subject') === 'Running');
+      await h.run('subject', pod('subject'));
       h.cgroups.delayMs = (operation) => (operation === 'remove' ? 500 : 0);
       h.remove('subject');
       await h.until('its group goes', () => h.state('node/allocation/cgroupReaper') === 'sweeping' && h.record('subject') === undefined);

@@ -17,8 +17,7 @@ const inState = (state: string) => (h: VirtualNode) => new RegExp(`[(,]${state}[
 const watching = (h: VirtualNode) => h.until('logind is watched', () => inState('logind.watching')(h));
 /** A pod of the first group that ignores TERM runs, and the machine begins to go down. */
 async function goesDown(h: VirtualNode): Promise<void> {
-  h.write('subject', pod('subject', { life: 'run=forever,term=ignore', spec: { priority: -10, terminationGracePeriodSeconds: 20 } }));
-  await h.until('the subject runs', () => h.phase('subject') === 'Running');
+  await h.run('subject', pod('subject', { life: 'run=forever,term=ignore', spec: { priority: -10, terminationGracePeriodSeconds: 20 } }));
   await watching(h);
   h.logind.shutDown();
 }

@@ -58,8 +58,7 @@ function ending(covers: string, subject: object, hold: (h: VirtualNode) => void 
     path: worker,
     options,
     arrange: async (h) => {
-      h.write('subject', subject);
-      await h.until('the subject runs', () => h.phase('subject') === 'Running');
+      await h.run('subject', subject);
       await h.advance(2_000);
       hold(h);
       h.remove('subject');

@@ -1,25 +1,22 @@
 /** Resources of a pod as a whole, in a whole node. */
-import { expect, it } from 'vitest';
-import { pod, virtualNode } from '../../virtualNode.ts';
+import { expect } from 'vitest';
+import { itOnNode as it } from '../../onNode.ts';
+import { pod } from '../../virtualNode.ts';
 
-it('gives a container the weight of its own request, and shows no other, on a node without cgroups of pods', async () => {
-  await using h = await virtualNode();
+it('gives a container the weight of its own request, and shows no other, on a node without cgroups of pods', async ({ h }) => {
   const containers = [
     { name: 'one', image: 'busybox:1', resources: { requests: { cpu: '100m' } } },
     { name: 'two', image: 'busybox:1' },
   ];
-  h.write('whole', pod('whole', { spec: { resources: { requests: { cpu: '2' } }, containers } }));
-  await h.until('it runs', () => h.phase('whole') === 'Running');
+  await h.run('whole', pod('whole', { spec: { resources: { requests: { cpu: '2' } }, containers } }));
   expect(h.runtime.dump().containers.map((c) => Number(c.resources.cpuShares))).toEqual([102, 2]);
   const shown = h.status('whole')?.status.containerStatuses?.map(({ resources }) => resources?.requests?.cpu);
   expect(shown).toEqual(['100m', undefined]);
 });
 
-it('takes a pod by what it asks for as a whole, and refuses one whose limits could not be kept', async () => {
-  await using h = await virtualNode();
+it('takes a pod by what it asks for as a whole, and refuses one whose limits could not be kept', async ({ h }) => {
   const resources = { requests: { memory: '1Gi' }, limits: { cpu: '1', memory: '2Gi' } };
-  h.write('whole', pod('whole', { spec: { resources } }));
-  await h.until('it runs', () => h.phase('whole') === 'Running');
+  await h.run('whole', pod('whole', { spec: { resources } }));
   expect(h.status('whole')?.status.qosClass).toBe('Burstable');
   const made = h.calls.find((c) => c.method === 'CreateContainer')?.req;
   expect(made).toMatchObject({

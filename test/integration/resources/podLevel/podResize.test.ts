@@ -1,8 +1,9 @@
 /** Cpu and memory of a pod as a whole, changed while it runs, on a whole node in virtual time (KEP-5419). */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { ResourceRequirements } from '../../../../src/machines/kube/podTable.ts';
 import type { PodCondition } from '../../../../src/machines/kube/types.ts';
 import { create, events, inApi, isReady, cluster as ofCluster, patch } from '../../cluster/clusterPods.ts';
+import { itWith } from '../../onNode.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
 
 const MI = 1024 * 1024;
@@ -41,10 +42,10 @@ async function up(h: VirtualNode, resources: ResourceRequirements): Promise<void
 const settled = (h: VirtualNode, wanted: ResourceRequirements) =>
   JSON.stringify([whole(h)?.limits, whole(h)?.requests]) === JSON.stringify([wanted.limits, wanted.requests]) && !inProgress(h);
 const grouped = () => ofCluster({ cgroups: true });
+const it = itWith(grouped);
 
 describe('resources of a pod as a whole', () => {
-  it('stand in its status, with what was granted', async () => {
-    await using h = await grouped();
+  it('stand in its status, with what was granted', async ({ h }) => {
     await up(h, amounts('200m', '128Mi'));
     expect(inApi(h, 'web')?.status).toMatchObject({
       resources: amounts('200m', '128Mi'),
@@ -54,8 +55,7 @@ describe('resources of a pod as a whole', () => {
     expect(h.lines.filter((l) => l.level === 'error')).toEqual([]);
   });
 
-  it('grow and shrink in its cgroup; a container without a limit follows, one with its own does not; nothing restarts', async () => {
-    await using h = await grouped();
+  it('grow and shrink in its cgroup; a container without a limit follows, one with its own does not; nothing restarts', async ({ h }) => {
     await up(h, amounts('200m', '128Mi'));
     expect(group(h)).toMatchObject({ memory: String(512 * MI), cpu: '200000 100000' });
     const more = amounts('400m', '256Mi', { cpu: '3', memory: '1Gi' });
@@ -77,8 +77,7 @@ describe('resources of a pod as a whole', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('of requests alone change the weight of the cgroup, and no container', async () => {
-    await using h = await grouped();
+  it('of requests alone change the weight of the cgroup, and no container', async ({ h }) => {
     await up(h, amounts('200m', '128Mi'));
     const before = group(h).weight;
     resize(h, amounts('800m', '128Mi'));
@@ -87,8 +86,7 @@ describe('resources of a pod as a whole', () => {
     expect(h.calls.filter((c) => c.method === 'UpdateContainerResources')).toEqual([]);
   });
 
-  it('do not go below what the pod uses: the change is tried again, and says why', async () => {
-    await using h = await grouped();
+  it('do not go below what the pod uses: the change is tried again, and says why', async ({ h }) => {
     await up(h, amounts('200m', '128Mi'));
     h.faults.answer = (method, value) =>
       method === 'ListContainerStats' ? { stats: [{ memory: { workingSetBytes: { value: BigInt(400 * MI) } } }] } : value;
@@ -103,8 +101,7 @@ describe('resources of a pod as a whole', () => {
     await h.until('it is in force', () => settled(h, less), 200_000);
   });
 
-  it('wait while they do not fit, and are Infeasible where they never can', async () => {
-    await using h = await grouped();
+  it('wait while they do not fit, and are Infeasible where they never can', async ({ h }) => {
     const all = Number(h.node.facts.allocatable.cpu);
     create(h, 'other', { container: { resources: { requests: { cpu: '1' } } } });
     await up(h, amounts('200m', '128Mi', { cpu: '64' }));
@@ -119,8 +116,7 @@ describe('resources of a pod as a whole', () => {
     await h.until('it says so', () => settled(h, wanted) && condition(h, 'PodResizePending') === undefined);
   });
 
-  it('are counted as the kubelet counts them', async () => {
-    await using h = await grouped();
+  it('are counted as the kubelet counts them', async ({ h }) => {
     await up(h, amounts('200m', '128Mi'));
     const containers = (inApi(h, 'web')?.spec.containers ?? []).map((x) =>
       x.name === 'own' ? { ...x, resources: { requests: { cpu: '60m', memory: '32Mi' }, limits: { cpu: '400m', memory: '64Mi' } } } : x,
@@ -133,13 +129,11 @@ describe('resources of a pod as a whole', () => {
     expect(text).toContain('kubelet_pod_resize_duration_milliseconds_count{success="true"} 1');
   });
 
-  it('survive the daemon and its pod manager: what was granted stays granted, and what was under way is carried out', async () => {
-    await using h = await grouped();
+  it('survive the daemon and its pod manager: what was granted stays granted, and what was under way is carried out', async ({ h }) => {
     await up(h, amounts('200m', '128Mi', { cpu: '64' }));
     resize(h, amounts('64', '128Mi', { cpu: '64' }));
     await h.until('it cannot be', () => condition(h, 'PodResizePending')?.reason === 'Infeasible');
-    await h.crash();
-    await h.boot();
+    await h.restart();
     await h.advance(20_000);
     expect(condition(h, 'PodResizePending')?.reason).toBe('Infeasible');
     expect(inApi(h, 'web')?.status.allocatedResources).toEqual({ cpu: '200m', memory: '128Mi' });
