@@ -1,6 +1,6 @@
 /** Checkpoints: written so that a crash at any moment leaves the old document or the new one, never half of one. */
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { checkpointSpec } from '../../src/actors/foundation/checkpoint.ts';
 import { encodeCheckpoint } from '../../src/machines/foundation/checkpoint.ts';
 import { ALLOCATED, type CheckpointEvent } from '../../src/machines/foundation/messages.ts';
@@ -18,12 +18,12 @@ function start(fs: MemoryFs = memoryFs()) {
   const get = (name = 'evictions') => actor.ask((replyTo) => ({ type: 'checkpoint.get', name, replyTo }));
   return { fs, ports, actor, put, get, errors: () => ports.lines.filter((l) => l.level === 'error') };
 }
+const it = test.extend('t', () => start());
 /** What a later process reads, which waits for nothing that one before it began. */
 const reread = (fs: MemoryFs, name?: string) => start({ ...fs }).get(name);
 
 describe('a checkpoint', () => {
-  it('is written to the side, synced, renamed, and its directory synced, at first with those above it', async () => {
-    const t = start();
+  it('is written to the side, synced, renamed, and its directory synced, at first with those above it', async ({ t }) => {
     t.put({ uid: 1 });
     await t.ports.settle();
     expect(t.fs.calls).toEqual([
@@ -40,8 +40,7 @@ describe('a checkpoint', () => {
     expect(t.fs.calls.filter((c) => c.startsWith('fsyncDir'))).toEqual([`fsyncDir ${DIR}`]);
     expect(await reread(t.fs)).toEqual({ kind: 'reply', value: { found: true, value: { uid: 1 } } });
   });
-  it('of the kubelet is where the kubelet looks for it, with its checksum', async () => {
-    const t = start();
+  it('of the kubelet is where the kubelet looks for it, with its checksum', async ({ t }) => {
     t.put({ entries: { u: {} } }, ALLOCATED);
     await t.ports.settle();
     const file = t.fs.files.get(`/root/${ALLOCATED}`) ?? '';
@@ -51,13 +50,11 @@ describe('a checkpoint', () => {
   it('is not there before anybody wrote it', async () => {
     expect(await start().get()).toEqual({ kind: 'reply', value: { found: false } });
   });
-  it('answers with what was put last even while that is not on disk yet', async () => {
-    const t = start();
+  it('answers with what was put last even while that is not on disk yet', async ({ t }) => {
     t.put('new');
     expect(await t.get()).toEqual({ kind: 'reply', value: { found: true, value: 'new' } });
   });
-  it('written many times while a write is on its way costs one more write, with the newest value', async () => {
-    const t = start();
+  it('written many times while a write is on its way costs one more write, with the newest value', async ({ t }) => {
     let open = () => {};
     t.fs.gate = () => new Promise((resolve) => (open = resolve));
     t.put(0);
@@ -69,8 +66,7 @@ describe('a checkpoint', () => {
     expect(t.fs.calls.filter((c) => c.startsWith('rename'))).toHaveLength(2);
     expect(await reread(t.fs)).toMatchObject({ value: { value: 50 } });
   });
-  it('keeps the old document when the process dies between write and rename', async () => {
-    const t = start();
+  it('keeps the old document when the process dies between write and rename', async ({ t }) => {
     t.put('old');
     await t.ports.settle();
     t.fs.gate = (call) => (call.startsWith('rename') ? new Promise(() => {}) : Promise.resolve());
@@ -79,8 +75,7 @@ describe('a checkpoint', () => {
     t.fs.gate = async () => undefined;
     expect(await reread(t.fs)).toMatchObject({ value: { value: 'old' } });
   });
-  it('is not read by the next actor before what a killed one still writes is there', async () => {
-    const t = start();
+  it('is not read by the next actor before what a killed one still writes is there', async ({ t }) => {
     let open = () => {};
     t.fs.gate = (call) => (call.startsWith('rename') ? new Promise((resolve) => (open = resolve)) : Promise.resolve());
     t.put('first');
@@ -109,13 +104,11 @@ describe('a checkpoint', () => {
       fields: { file: FILE, why: expect.stringMatching(why) },
     });
   });
-  it('refuses the question, rather than saying absent, when the disk cannot be read', async () => {
-    const t = start();
+  it('refuses the question, rather than saying absent, when the disk cannot be read', async ({ t }) => {
     t.fs.failNext(/^read/, 'EIO');
     expect(await t.get()).toMatchObject({ kind: 'refused', reason: expect.stringContaining('EIO') });
   });
-  it('is tried again with growing waits when the disk is full, and says so', async () => {
-    const t = start();
+  it('is tried again with growing waits when the disk is full, and says so', async ({ t }) => {
     t.fs.failNext(/^write/, 'ENOSPC', 2);
     t.put('later');
     await t.ports.settle();
@@ -127,23 +120,20 @@ describe('a checkpoint', () => {
     await t.ports.advance(2000);
     expect(await reread(t.fs)).toMatchObject({ value: { value: 'later' } });
   });
-  it('is on disk before an orderly stop ends', async () => {
-    const t = start();
+  it('is on disk before an orderly stop ends', async ({ t }) => {
     t.put('last words');
     await t.actor.stop();
     expect(await reread(t.fs)).toMatchObject({ value: { value: 'last words' } });
     expect(t.ports.pendingTimers()).toBe(0);
   });
-  it('does not hold up a stop when the disk fails, and names what was lost', async () => {
-    const t = start();
+  it('does not hold up a stop when the disk fails, and names what was lost', async ({ t }) => {
     t.fs.failNext(/^write/, 'EROFS', 99);
     t.put('lost');
     await t.actor.stop();
     expect(t.errors().at(-1)).toMatchObject({ fields: { names: ['evictions'] } });
     expect(t.ports.pendingTimers()).toBe(0);
   });
-  it('has a name that cannot leave its directory, and a value that is JSON', async () => {
-    const t = start();
+  it('has a name that cannot leave its directory, and a value that is JSON', async ({ t }) => {
     t.put(1, '../../etc/passwd');
     t.put(10n);
     await t.ports.settle();

@@ -1,7 +1,7 @@
 /** The edge's servers over real loopback ports: what they answer, and what they answer while the node is not well. */
 
 import { treeHealth } from '@actorlet/shown/src/treeHealth.ts';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { healthzServerSpec } from '../../src/actors/edge/healthz.ts';
 import { type ReadOnlyOptions, readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
 import { type Inspect, probePort } from '../../src/actors/edge/server.ts';
@@ -65,10 +65,10 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
   };
   return { ports, registry, port, at, actor, spec, get };
 }
+const it = test.extend('s', () => readOnly());
 
 describe('the read-only port', () => {
-  it('lists no pods as null, not as an empty list', async () => {
-    const s = await readOnly();
+  it('lists no pods as null, not as an empty list', async ({ s }) => {
     s.registry.set(podsView, viewOfPods([]));
     const res = await s.get('/pods');
     expect([res.status, res.type, res.text.trim()]).toEqual([
@@ -77,8 +77,7 @@ describe('the read-only port', () => {
       '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}',
     ]);
   });
-  it('lists pods with their live status, without orphaned and without removed ones', async () => {
-    const s = await readOnly();
+  it('lists pods with their live status, without orphaned and without removed ones', async ({ s }) => {
     s.registry.set(
       podsView,
       viewOfPods([
@@ -106,8 +105,7 @@ describe('the read-only port', () => {
     s.at.tree = sampleTree();
     expect((await s.get('/pods')).warning).toBe(null);
   });
-  it('answers 404 for what it does not know, 405 for a wrong method and for every debugging path', async () => {
-    const s = await readOnly();
+  it('answers 404 for what it does not know, 405 for a wrong method and for every debugging path', async ({ s }) => {
     expect(await s.get('/nope')).toMatchObject({ status: 404, text: '404 page not found\n' });
     expect(await s.get('/pods/x')).toMatchObject({ status: 404 });
     expect(await s.get('/configz')).toMatchObject({ status: 404 });
@@ -126,8 +124,7 @@ describe('the read-only port', () => {
       expect([path, await s.get(path)]).toMatchObject([path, { status: 405, text: 'Debug endpoints are disabled.\n' }]);
     }
   });
-  it('has the pages with figures that the reference shows there, and says so where the runtime is away', async () => {
-    const s = await readOnly();
+  it('has the pages with figures that the reference shows there, and says so where the runtime is away', async ({ s }) => {
     for (const page of ['resource', 'probes', 'cadvisor', 'slis'])
       expect([page, (await s.get(`/metrics/${page}`)).text]).toEqual([page, expect.stringMatching(/^# HELP /)]);
     expect((await s.get('/metrics/cadvisor')).text).toContain('\ncontainer_scrape_error 1\n');
@@ -172,8 +169,7 @@ describe('the read-only port', () => {
       text: 'internal server error: device plugins cannot register: no room\n',
     });
   });
-  it('counts its requests without letting a scanner make series', async () => {
-    const s = await readOnly();
+  it('counts its requests without letting a scanner make series', async ({ s }) => {
     for (const path of ['/pods', '/pods/', '/healthz/ping', '/a', '/b', '/c']) await s.get(path);
     await s.get('/pods', { method: 'PROPFIND' });
     const { text } = await s.get('/metrics');
@@ -189,8 +185,7 @@ describe('the read-only port', () => {
     ]);
     expect(text).toMatch(/^kubelet_http_inflight_requests\{method="GET",path="metrics".*\} 1$/m);
   });
-  it('counts pods as the kubelet does', async () => {
-    const s = await readOnly();
+  it('counts pods as the kubelet does', async ({ s }) => {
     s.registry.set(
       podsView,
       viewOfPods([
@@ -221,14 +216,12 @@ describe('the read-only port', () => {
     }
     expect(text).toMatch(/^kubernetes_build_info\{major="1",minor="36",git_version="v1.36.0\+actorlet.1",.*\} 1$/m);
   });
-  it('stops answering when stopped and frees its port', async () => {
-    const s = await readOnly();
+  it('stops answering when stopped and frees its port', async ({ s }) => {
     await s.actor.stop();
     await expect(s.get('/healthz')).rejects.toThrow();
     await probePort(net, { host: '127.0.0.1', port: s.port }, '--read-only-port');
   });
-  it('killed without a stop, lets go of its port for the next incarnation', async () => {
-    const s = await readOnly();
+  it('killed without a stop, lets go of its port for the next incarnation', async ({ s }) => {
     s.actor.abort();
     const again = await readOnly({ port: s.port });
     await again.ports.advance(100);
@@ -238,8 +231,7 @@ describe('the read-only port', () => {
 });
 
 describe('a taken port', () => {
-  it('is named with its flag before anything starts', async () => {
-    const s = await readOnly();
+  it('is named with its flag before anything starts', async ({ s }) => {
     await expect(probePort(net, { host: '127.0.0.1', port: s.port }, '--read-only-port')).rejects.toThrow(
       `--read-only-port: cannot listen on 127.0.0.1:${s.port}: the address is already in use`,
     );

@@ -1,5 +1,5 @@
 /** What an inspection reads of the runtime: everything, or only what the worker's own acts touched. */
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { Inspector } from '../../src/actors/pods/workers/inspect.ts';
 import type { CriCall, CriClient } from '../../src/actors/runtime/client.ts';
 import type { CriResult } from '../../src/machines/runtime/cri/messages.ts';
@@ -54,10 +54,10 @@ function bench() {
   };
   return { inspector, held, look, ended, listedAtMs };
 }
+const it = test.extend('b', () => bench());
 const WHOLE = ['ListPodSandbox', 'ListContainers'];
 
-it('reads one container after it was started, and keeps what it knows of the rest', async () => {
-  const b = bench();
+it('reads one container after it was started, and keeps what it knows of the rest', async ({ b }) => {
   expect((await b.look(false)).asked).toEqual([...WHOLE, 'PodSandboxStatus', 'ContainerStatus']);
   b.held.containers.push('c2');
   b.ended('CreateContainer', {}, { ok: true, value: { containerId: 'c2' } });
@@ -65,8 +65,7 @@ it('reads one container after it was started, and keeps what it knows of the res
   expect(await b.look(true)).toEqual({ asked: ['ContainerStatus'], ids: ['c1', 'c2', 's1'], ready: 1 });
 });
 
-it('reads everything at first, and after an act that failed or that may have changed more', async () => {
-  const b = bench();
+it('reads everything at first, and after an act that failed or that may have changed more', async ({ b }) => {
   expect((await b.look(true)).asked).toEqual(expect.arrayContaining(WHOLE));
   b.ended(
     'StartContainer',
@@ -79,23 +78,20 @@ it('reads everything at first, and after an act that failed or that may have cha
   expect((await b.look(true)).asked).toEqual([]);
 });
 
-it('reads everything when what was just started is gone', async () => {
-  const b = bench();
+it('reads everything when what was just started is gone', async ({ b }) => {
   await b.look(false);
   b.ended('StartContainer', { containerId: 'c9' }, { ok: true, value: {} });
   expect(await b.look(true)).toMatchObject({ asked: ['ContainerStatus', ...WHOLE], ids: ['c1', 's1'] });
 });
 
-it('asks of a stopped container how it ended, and of a stopped sandbox nothing', async () => {
-  const b = bench();
+it('asks of a stopped container how it ended, and of a stopped sandbox nothing', async ({ b }) => {
   expect((await b.look(false)).ready).toBe(1);
   b.ended('StopContainer', { containerId: 'c1' }, { ok: true, value: {} });
   b.ended('StopPodSandbox', { podSandboxId: 's1' }, { ok: true, value: {} });
   expect(await b.look(true, { stopping: true })).toEqual({ asked: ['ContainerStatus'], ids: ['c1', 's1'], ready: 0 });
 });
 
-it('reads everything before a stop while it is not known here what an act came to', async () => {
-  const b = bench();
+it('reads everything before a stop while it is not known here what an act came to', async ({ b }) => {
   await b.look(false);
   b.inspector.acts.begin();
   expect((await b.look(true, { stopping: true })).asked).toEqual(WHOLE);
@@ -103,8 +99,7 @@ it('reads everything before a stop while it is not known here what an act came t
   expect((await b.look(true, { stopping: true })).asked).toEqual(['ContainerStatus']);
 });
 
-it('asks the runtime nothing of a pod of which the last listing held nothing, until it acts', async () => {
-  const b = bench();
+it('asks the runtime nothing of a pod of which the last listing held nothing, until it acts', async ({ b }) => {
   b.listedAtMs.nothing = 7;
   expect(await b.look(false)).toMatchObject({ asked: [], ids: [] });
   expect(await b.look(true)).toMatchObject({ asked: [], ids: [] });
@@ -113,8 +108,7 @@ it('asks the runtime nothing of a pod of which the last listing held nothing, un
   expect((await b.look(false)).asked).toEqual([...WHOLE, 'ContainerStatus']);
 });
 
-it('reads everything again, also what it knew for good, after a new sandbox or container was refused', async () => {
-  const b = bench();
+it('reads everything again, also what it knew for good, after a new sandbox or container was refused', async ({ b }) => {
   await b.look(false);
   expect((await b.look(false)).asked).toEqual(WHOLE);
   b.inspector.doubt();

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import type { PodManagerEvent } from '../../src/machines/pods/manager/messages.ts';
 import { emptyLedger, type Facts, type Out, type PodLedger } from '../../src/machines/pods/manager/records.ts';
@@ -67,18 +67,19 @@ class Bench {
     );
   }
 }
+const it = test.extend('b', () => new Bench());
 
 describe('the pod manager', () => {
-  it('takes no word of a source before its first one: what an earlier podConfig left in the mailbox names a part of the pods only', () => {
-    const b = new Bench();
+  it('takes no word of a source before its first one: what an earlier podConfig left in the mailbox names a part of the pods only', ({
+    b,
+  }) => {
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], complete: ['u1', 'u2'] });
     expect(b.out).toEqual([]);
     expect(b.ledger.records.size).toBe(0);
     expect(b.ledger.ready).toBe(false);
   });
 
-  it('takes a source for delivered with the last part of its first word, and takes no part whose beginning it never saw', () => {
-    const b = new Bench();
+  it('takes a source for delivered with the last part of its first word, and takes no part whose beginning it never saw', ({ b }) => {
     const send = (part: 'begin' | 'middle' | 'end', uid: string) =>
       b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod(uid, uid)], first: true, part });
     send('end', 'left');
@@ -90,8 +91,7 @@ describe('the pod manager', () => {
     expect([b.ledger.records.size, b.ledger.ready]).toEqual([3, true]);
   });
 
-  it('winds down what runs under the name of a pod from another definition, before that pod starts', () => {
-    const b = new Bench();
+  it('winds down what runs under the name of a pod from another definition, before that pod starts', ({ b }) => {
     const listed = { uid: 'old', name: 'web', namespace: 'default', sandboxes: [], containers: [] };
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], complete: ['u1'], first: true, predecessors: [listed] });
     expect(b.workerEvents()).toEqual(['pod.update:create old', 'pod.kill old']);
@@ -100,14 +100,12 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create u1']);
   });
 
-  it('starts a worker for a new pod', () => {
-    const b = new Bench();
+  it('starts a worker for a new pod', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     expect(b.workerEvents()).toEqual(['pod.update:create u1']);
   });
 
-  it('trap 2: holds an edited static pod back until its predecessor of the same name has finished', () => {
-    const b = new Bench();
+  it('trap 2: holds an edited static pod back until its predecessor of the same name has finished', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
@@ -143,8 +141,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create u3']);
   });
 
-  it('gives the slot of a name to the newest of several edits made while the first pod is still stopping', () => {
-    const b = new Bench();
+  it('gives the slot of a name to the newest of several edits made while the first pod is still stopping', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('REMOVE', [pod('web', 'u1')]);
     b.op('ADD', [pod('web', 'u2')]);
@@ -155,8 +152,7 @@ describe('the pod manager', () => {
     expect([...b.ledger.records.keys()]).toEqual(['u3']);
   });
 
-  it('trap 58: a pinned UID that is removed and added again while stopping starts anew when it has finished', () => {
-    const b = new Bench();
+  it('trap 58: a pinned UID that is removed and added again while stopping starts anew when it has finished', ({ b }) => {
     b.op('ADD', [pod('web', 'pinned')]);
     b.op('REMOVE', [pod('web', 'pinned')]);
     b.op('ADD', [pod('web', 'pinned', 'b')]);
@@ -188,8 +184,7 @@ describe('the pod manager', () => {
     expect(b.ledger.records.get('u1')).toMatchObject({ state: { is: 'running' }, pod: pod('web', 'u1', 'b') });
   });
 
-  it('takes no pod for an orphan while it has not judged all that the sources name', () => {
-    const b = new Bench();
+  it('takes no pod for an orphan while it has not judged all that the sources name', ({ b }) => {
     const { offer } = b.facts;
     const web = pod('web', 'u1');
     const db = ofApi(pod('db', 'u2'));
@@ -213,23 +208,20 @@ describe('the pod manager', () => {
     expect([b.ledger.ready, b.ledger.candidates.size]).toEqual([true, 1]);
   });
 
-  it('trap 5: an empty first SET makes the source ready', () => {
-    const b = new Bench();
+  it('trap 5: an empty first SET makes the source ready', ({ b }) => {
     expect(b.ledger.ready).toBe(false);
     b.op('ADD', []);
     expect(b.ledger.ready).toBe(true);
   });
 
-  it('stops a pod that a restarted podConfig no longer names in its complete set', () => {
-    const b = new Bench();
+  it('stops a pod that a restarted podConfig no longer names in its complete set', ({ b }) => {
     b.op('ADD', [pod('a', 'ua'), pod('b', 'ub')]);
     b.op('ADD', [pod('a', 'ua')], { complete: ['ua'] });
     expect(b.workerEvents()).toEqual(['pod.update:create ua', 'pod.kill ub']);
   });
 
   // Found by seed 101290: the pod came back, and the one that had taken its name waited behind it for good.
-  it('does not bring back what was to come back when a restarted podConfig no longer names it', () => {
-    const b = new Bench();
+  it('does not bring back what was to come back when a restarted podConfig no longer names it', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('REMOVE', [pod('web', 'u1')]);
     b.phase('u1', 'terminating');
@@ -244,16 +236,14 @@ describe('the pod manager', () => {
   });
 
   // Found by seed 1241093: nobody wound it down, and the pod that had taken its name waited behind it for good.
-  it('hands over what a restarted podConfig no longer names: its worker may have gone with the others', () => {
-    const b = new Bench();
+  it('hands over what a restarted podConfig no longer names: its worker may have gone with the others', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.workerEvents();
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u2', 'b')], complete: ['u2'], first: true });
     expect(b.workerEvents()).toEqual(['pod.kill u1', 'pod.update:create u1']);
   });
 
-  it('hands over again what is being wound down when a restarted podConfig begins anew: the workers may have gone too', () => {
-    const b = new Bench();
+  it('hands over again what is being wound down when a restarted podConfig begins anew: the workers may have gone too', ({ b }) => {
     b.op('ADD', [pod('a', 'ua')]);
     b.op('REMOVE', [pod('a', 'ua')]);
     b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 });
@@ -287,8 +277,7 @@ describe('the pod manager', () => {
     expect(b.ledger.records.has('u1')).toBe(false);
   });
 
-  it('winds down what came late of a pod that has ended, which stays ended; not of one that is at work', () => {
-    const b = new Bench();
+  it('winds down what came late of a pod that has ended, which stays ended; not of one that is at work', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     const late = { uid: 'u1', name: 'web', namespace: 'default', sandboxes: [], containers: [] };
     b.phase('u1', 'terminating');
@@ -301,8 +290,7 @@ describe('the pod manager', () => {
     expect(b.ledger.records.get('u1')).toMatchObject({ state: { is: 'ended' }, pod: pod('web', 'u1') });
   });
 
-  it('winds down a pod that only the runtime knows, and forgets it when done', () => {
-    const b = new Bench();
+  it('winds down a pod that only the runtime knows, and forgets it when done', ({ b }) => {
     b.op('ADD', []);
     b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 });
     expect(b.workerEvents()).toEqual(['pod.update:create ghost']);
@@ -311,8 +299,7 @@ describe('the pod manager', () => {
     expect(b.ledger.records.has('ghost')).toBe(false);
   });
 
-  it('begins the next life of a pod whose worker is quarantined while it ends the present one', () => {
-    const b = new Bench();
+  it('begins the next life of a pod whose worker is quarantined while it ends the present one', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('REMOVE', [pod('web', 'u1')]);
     b.op('ADD', [pod('web', 'u1', 'b')]);
@@ -321,8 +308,7 @@ describe('the pod manager', () => {
     expect(b.ledger.records.get('u1')).toMatchObject({ life: 2, state: { is: 'running' }, pod: pod('web', 'u1', 'b') });
   });
 
-  it('takes no word of a quarantine for a pod that has no worker yet', () => {
-    const b = new Bench();
+  it('takes no word of a quarantine for a pod that has no worker yet', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('ADD', [pod('web', 'u2')]);
     b.send({ type: 'pods.quarantined', uid: 'u2', error: 'kept failing', epoch: 1 });
@@ -332,8 +318,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.kill u2']);
   });
 
-  it('ignores what a worker of an earlier life says', () => {
-    const b = new Bench();
+  it('ignores what a worker of an earlier life says', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.send({
       type: 'worker.state',
@@ -344,8 +329,7 @@ describe('the pod manager', () => {
     expect(b.ledger.records.get('u1')?.worker).toBeNull();
   });
 
-  it('tells the worker once of an end that only the API server knew of', () => {
-    const b = new Bench();
+  it('tells the worker once of an end that only the API server knew of', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('RECONCILE', [{ ...pod('web', 'u1'), status: { phase: 'Running' } }]);
     expect(b.workerEvents()).toEqual([]);
@@ -355,8 +339,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual([]);
   });
 
-  it('keeps a refused pod listed without a worker, and lets it go when its manifest goes', () => {
-    const b = new Bench();
+  it('keeps a refused pod listed without a worker, and lets it go when its manifest goes', ({ b }) => {
     b.op('ADD', [refusable(pod('web', 'u1'))]);
     expect(b.workerEvents()).toEqual([]);
     expect(b.ledger.records.get('u1')?.state.is).toBe('refused');
@@ -365,16 +348,14 @@ describe('the pod manager', () => {
     expect(b.out).toContainEqual({ to: 'forget', uid: 'u1', life: 1 });
   });
 
-  it('fails a running pod whose update asks for what the node cannot honour', () => {
-    const b = new Bench();
+  it('fails a running pod whose update asks for what the node cannot honour', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('UPDATE', [refusable(pod('web', 'u1'))]);
     expect(b.out[0]).toMatchObject({ to: 'refused', reason: 'UnsupportedField' });
     expect(b.out[1]).toMatchObject({ to: 'worker', event: { type: 'pod.kill', status: { reason: 'UnsupportedField' } } });
   });
 
-  it('leaves alone a pod over which it fails, admits those beside it, and tries again with another definition', () => {
-    const b = new Bench();
+  it('leaves alone a pod over which it fails, admits those beside it, and tries again with another definition', ({ b }) => {
     b.facts = failingOver('u1');
     b.op('ADD', [pod('bad', 'u1'), pod('web', 'u2')]);
     expect(b.out).toContainEqual({ to: 'leftAlone', pod: pod('bad', 'u1'), error: 'no such thing' });
@@ -385,8 +366,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create u1']);
   });
 
-  it('leaves a pod that runs as it was when it fails over its new definition', () => {
-    const b = new Bench();
+  it('leaves a pod that runs as it was when it fails over its new definition', ({ b }) => {
     b.op('ADD', [pod('web', 'u1')]);
     b.facts = failingOver('u1');
     b.op('UPDATE', [pod('web', 'u1', 'b')]);
@@ -397,8 +377,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
   });
 
-  it('fails over a pod that waits: the others are judged', () => {
-    const b = new Bench();
+  it('fails over a pod that waits: the others are judged', ({ b }) => {
     b.facts = managerFacts({ listing: undefined, offer: { ...managerFacts().offer, podsMax: 0 } });
     b.op('ADD', [pod('bad', 'u1'), pod('web', 'u2')]);
     expect([...b.ledger.candidates.keys()]).toEqual(['u1', 'u2']);

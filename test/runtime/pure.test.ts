@@ -1,5 +1,5 @@
 /** Pure decisions of the container side. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseImageRef, shownImage, withDefaultTag } from '../../src/machines/kube/imageRef.ts';
 import { groupByPod } from '../../src/machines/pod/runtime/listed.ts';
 import { linkBackoffMs, readStatus } from '../../src/machines/runtime/cri/criLinkMachine.ts';
@@ -8,6 +8,8 @@ import { type FencedJob, Fences } from '../../src/machines/runtime/cri/fence.ts'
 import { decideImage } from '../../src/machines/runtime/imagePuller/imagePolicy.ts';
 import { HintTrust, RELIST_PERIODS_MS } from '../../src/machines/runtime/pleg/hintTrust.ts';
 import { CRI_LABELS, type CriContainer } from '../../src/machines/wire/cri.ts';
+
+const it = test.extend('trust', () => new HintTrust());
 
 describe('deadlines', () => {
   const timeout = 120_000;
@@ -154,8 +156,7 @@ describe('listings', () => {
 describe('trust in the hint stream', () => {
   const cleanListing = (trust: HintTrust) => trust.listingEnded([]);
   const died = (id: string) => [{ kind: 'ContainerDied' as const, id }];
-  it('slows the listings down only after three clean ones each, up to a minute', () => {
-    const trust = new HintTrust();
+  it('slows the listings down only after three clean ones each, up to a minute', ({ trust }) => {
     trust.streamOpened();
     const seen: number[] = [];
     for (let i = 0; i < 18; i++) {
@@ -165,13 +166,11 @@ describe('trust in the hint stream', () => {
     expect([...new Set(seen)]).toEqual([...RELIST_PERIODS_MS]);
     expect(seen.filter((p) => p === 1000)).toHaveLength(3);
   });
-  it('never slows down without a stream', () => {
-    const trust = new HintTrust();
+  it('never slows down without a stream', ({ trust }) => {
     for (let i = 0; i < 10; i++) cleanListing(trust);
     expect(trust.periodMs()).toBe(1000);
   });
-  it('ends when a listing finds a change that is still unannounced at the next one', () => {
-    const trust = new HintTrust();
+  it('ends when a listing finds a change that is still unannounced at the next one', ({ trust }) => {
     trust.streamOpened();
     for (let i = 0; i < 6; i++) cleanListing(trust);
     expect(trust.periodMs()).toBe(5000);
@@ -180,8 +179,7 @@ describe('trust in the hint stream', () => {
     expect(trust.listingEnded([])).toEqual(['c']);
     expect(trust.trusted).toBe(false);
   });
-  it('forgives a hint that arrives just after the listing that showed its change', () => {
-    const trust = new HintTrust();
+  it('forgives a hint that arrives just after the listing that showed its change', ({ trust }) => {
     trust.streamOpened();
     for (let i = 0; i < 3; i++) cleanListing(trust);
     trust.listingEnded(died('c'));
@@ -189,8 +187,7 @@ describe('trust in the hint stream', () => {
     expect(trust.listingEnded([])).toEqual([]);
     expect(trust.trusted).toBe(true);
   });
-  it('accepts a change that the runtime shows only some listings after its hint', () => {
-    const trust = new HintTrust();
+  it('accepts a change that the runtime shows only some listings after its hint', ({ trust }) => {
     trust.streamOpened();
     trust.announced('c', 'started');
     for (let i = 0; i < 5; i++) cleanListing(trust);
@@ -198,8 +195,7 @@ describe('trust in the hint stream', () => {
     expect(cleanListing(trust)).toEqual([]);
     expect(trust.trusted).toBe(true);
   });
-  it('does not take a start for the announcement of an exit, nor one exit for two', () => {
-    const trust = new HintTrust();
+  it('does not take a start for the announcement of an exit, nor one exit for two', ({ trust }) => {
     trust.streamOpened();
     trust.announced('c', 'started');
     trust.announced('d', 'stopped');
@@ -207,15 +203,13 @@ describe('trust in the hint stream', () => {
     expect(trust.listingEnded(died('d'))).toEqual(['c']);
     expect(cleanListing(trust)).toEqual(['d']);
   });
-  it('takes a removal for the announcement of the death that came with it', () => {
-    const trust = new HintTrust();
+  it('takes a removal for the announcement of the death that came with it', ({ trust }) => {
     trust.streamOpened();
     trust.announced('c', 'deleted');
     trust.listingEnded([...died('c'), { kind: 'ContainerRemoved', id: 'c' }]);
     expect(cleanListing(trust)).toEqual([]);
   });
-  it('begins again at one second when the stream is lost', () => {
-    const trust = new HintTrust();
+  it('begins again at one second when the stream is lost', ({ trust }) => {
     trust.streamOpened();
     for (let i = 0; i < 9; i++) cleanListing(trust);
     trust.streamLost();

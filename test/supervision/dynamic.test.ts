@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { fromCallback, setup } from 'xstate';
 import { complete } from '../../src/actors/supervision/policy.ts';
 import type { ActorCtx, ActorSpec, ActorState, DynamicSpec } from '../../src/actors/supervision/types.ts';
@@ -60,6 +60,7 @@ function family(more: Partial<DynamicSpec<Say>> = {}, child: Partial<ActorSpec<S
   const children = () => r.tree.state().children[0]?.children ?? [];
   return { r, seen, notes, send, children, contexts };
 }
+const it = test.extend('f', () => family());
 
 describe('a dynamic supervisor', () => {
   describe('with room for two children', () => {
@@ -108,8 +109,7 @@ describe('a dynamic supervisor', () => {
     });
   });
 
-  it('tells of one actor what it tells of all', async () => {
-    const f = family();
+  it('tells of one actor what it tells of all', async ({ f }) => {
     f.send('a', 1);
     await f.r.ports.settle();
     const { tree } = f.r;
@@ -121,8 +121,7 @@ describe('a dynamic supervisor', () => {
       expect(tree.stateAt(path), path).toBeUndefined();
   });
 
-  it('creates a child by the first event that may start it, and routes by key', async () => {
-    const f = family();
+  it('creates a child by the first event that may start it, and routes by key', async ({ f }) => {
     f.send('a', 1);
     f.send('b', 2);
     await f.r.ports.settle();
@@ -146,8 +145,7 @@ describe('a dynamic supervisor', () => {
     expect(f.r.tree.registry.deadLetters().total).toBe(0);
   });
 
-  it('reaches a child by its own address too', async () => {
-    const f = family();
+  it('reaches a child by its own address too', async ({ f }) => {
     f.send('a', 1);
     await f.r.ports.settle();
     const ctx = f.contexts[0];
@@ -158,8 +156,7 @@ describe('a dynamic supervisor', () => {
     expect(f.seen).toEqual(['a:1', 'a:2']);
   });
 
-  it('forgets a child that ended, creates it anew with a later incarnation, and keeps its waiting messages for it', async () => {
-    const f = family();
+  it('forgets a child that ended, creates it anew with a later incarnation, and keeps its waiting messages for it', async ({ f }) => {
     f.send('a', 1);
     await f.r.ports.settle();
     f.send('a', undefined, 'end');
@@ -191,8 +188,7 @@ describe('a dynamic supervisor', () => {
     expect(f.children()[0]).toMatchObject({ incarnation: 2, restarts: 1 });
   });
 
-  it('starts a child again that was killed twice before the first time took effect', async () => {
-    const f = family();
+  it('starts a child again that was killed twice before the first time took effect', async ({ f }) => {
     f.send('a', 1);
     await f.r.ports.settle();
     expect(f.r.tree.kill('node/pods/a', 'the test')).toBe(true);
@@ -324,8 +320,7 @@ describe('a dynamic supervisor', () => {
     expect(f.r.tree.aliveActors()).toBe(0);
   });
 
-  it('stops while a child is in back-off', async () => {
-    const f = family();
+  it('stops while a child is in back-off', async ({ f }) => {
     f.send('a', 1);
     await f.r.ports.settle();
     f.r.tree.kill('node/pods/a', 'the test');
@@ -337,8 +332,7 @@ describe('a dynamic supervisor', () => {
     expect(f.contexts).toHaveLength(1);
   });
 
-  it('when it is killed itself comes back empty with its mailbox kept', async () => {
-    const f = family();
+  it('when it is killed itself comes back empty with its mailbox kept', async ({ f }) => {
     f.send('a', 1);
     await f.r.ports.settle();
     f.r.tree.kill('node/pods', 'the test');
@@ -349,8 +343,7 @@ describe('a dynamic supervisor', () => {
     expect(f.children()).toMatchObject([{ incarnation: 2 }]);
   });
 
-  it('gives its children no series of their own', async () => {
-    const f = family();
+  it('gives its children no series of their own', async ({ f }) => {
     for (let i = 0; i < 20; i++) f.send(`pod-${i}`, i);
     await f.r.ports.settle();
     f.r.tree.kill('node/pods/pod-3', 'the test');

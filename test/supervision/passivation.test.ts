@@ -1,5 +1,5 @@
 /** Passivation: an actor with nothing to do ends and keeps its name, its mailbox and one record. What comes makes it again. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type AnyActorLogic, assign, fromPromise, raise, setup } from 'xstate';
 import { WHEEL_GRAIN_MS } from '../../src/actors/supervision/sleep/wheel.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec, Passivation, Started, Woken } from '../../src/actors/supervision/types.ts';
@@ -105,10 +105,10 @@ function counters(
   const naps = () => r.events.flatMap((e) => (e.kind === 'child.asleep' || e.kind === 'child.woken' ? [`${e.kind} ${e.incarnation}`] : []));
   return { r, told, contexts, work, send, at, sleep, naps };
 }
+const it = test.extend('f', () => counters());
 
 describe('an actor that sleeps', () => {
-  it('ends when it rested long enough, and is shown with its state and since when', async () => {
-    const f = counters();
+  it('ends when it rested long enough, and is shown with its state and since when', async ({ f }) => {
     f.send('a');
     await f.r.ports.advance(AFTER_MS - 1);
     expect(f.at('a')).toMatchObject({ lifecycle: 'running', state: 'counting' });
@@ -130,8 +130,7 @@ describe('an actor that sleeps', () => {
     expect(f.r.tree.state().children[0]).toMatchObject({ message: '1 children' });
   });
 
-  it('goes on with what it kept when a message comes: another incarnation, and no restart', async () => {
-    const f = counters();
+  it('goes on with what it kept when a message comes: another incarnation, and no restart', async ({ f }) => {
     f.send('a');
     f.send('a');
     await f.sleep();
@@ -145,8 +144,7 @@ describe('an actor that sleeps', () => {
     expect(f.r.events.filter((e) => e.kind === 'transition' && e.path === 'node/counters/a')).toHaveLength(1);
   });
 
-  it('is woken by a question, and by its own address', async () => {
-    const f = counters();
+  it('is woken by a question, and by its own address', async ({ f }) => {
     f.send('a');
     await f.sleep();
     const answer = f.r.tree.registry.ask<Count, number>(family, (replyTo) => ({ type: 'ask', key: 'a', replyTo }), { timeoutMs: 1_000 });
@@ -158,8 +156,7 @@ describe('an actor that sleeps', () => {
     expect(f.told.at(-1)).toBe('a:2 add');
   });
 
-  it('is woken when its timer is due, not before and once', async () => {
-    const f = counters();
+  it('is woken when its timer is due, not before and once', async ({ f }) => {
     f.send('a', 'alarm');
     await f.sleep();
     expect(f.at('a')).toMatchObject({ lifecycle: 'asleep', state: 'alarmed' });
@@ -172,8 +169,7 @@ describe('an actor that sleeps', () => {
     expect([f.told, f.naps()]).toEqual([['a:100 tick'], ['child.asleep 1', 'child.woken 2', 'child.asleep 2']]);
   });
 
-  it('keeps the time of its timer when something else wakes it', async () => {
-    const f = counters();
+  it('keeps the time of its timer when something else wakes it', async ({ f }) => {
     f.send('a', 'alarm');
     await f.sleep();
     f.send('a');
@@ -227,8 +223,7 @@ describe('an actor that sleeps', () => {
     expect(f.at('a')?.lifecycle).toBe(what === 'work' || what === 'question' ? 'asleep' : 'running');
   });
 
-  it('does not sleep while something happens at least every so often', async () => {
-    const f = counters();
+  it('does not sleep while something happens at least every so often', async ({ f }) => {
     for (let i = 0; i < 50; i++) {
       f.send('a');
       await f.r.ports.advance(AFTER_MS / 2);
@@ -236,8 +231,7 @@ describe('an actor that sleeps', () => {
     expect([f.at('a')?.lifecycle, f.told.length]).toEqual(['running', 50]);
   });
 
-  it('is forgotten at its end, and with its supervisor', async () => {
-    const f = counters();
+  it('is forgotten at its end, and with its supervisor', async ({ f }) => {
     f.send('a');
     f.send('b');
     await f.sleep();
@@ -255,8 +249,7 @@ describe('an actor that sleeps', () => {
     expect(f.r.ports.pendingTimers()).toBe(0);
   });
 
-  it('does not hold back the end of the tree', async () => {
-    const f = counters();
+  it('does not hold back the end of the tree', async ({ f }) => {
     f.send('a');
     await f.sleep();
     let ended = false;
@@ -267,8 +260,7 @@ describe('an actor that sleeps', () => {
     expect([ended, f.r.ports.pendingTimers()]).toEqual([true, 0]);
   });
 
-  it('loses what it kept when it is killed, and restarts as after a crash', async () => {
-    const f = counters();
+  it('loses what it kept when it is killed, and restarts as after a crash', async ({ f }) => {
     f.send('a');
     await f.sleep();
     expect(f.r.tree.kill('node/counters/a', 'the test')).toBe(true);
@@ -304,8 +296,7 @@ describe('an actor that sleeps', () => {
     expect(f.at('a')).toMatchObject({ lifecycle: 'quarantined' });
   });
 
-  it('sends no message in the name of the incarnation that ended', async () => {
-    const f = counters();
+  it('sends no message in the name of the incarnation that ended', async ({ f }) => {
     f.send('a');
     await f.sleep();
     const [ctx] = f.contexts;
@@ -313,8 +304,7 @@ describe('an actor that sleeps', () => {
     expect(ctx?.registry.send(family, { type: 'add', key: 'b' })).toBe('dead');
   });
 
-  it('costs one timer for all that rest, and none once all sleep', async () => {
-    const f = counters();
+  it('costs one timer for all that rest, and none once all sleep', async ({ f }) => {
     for (let i = 0; i < 50; i++) f.send(`k${i}`);
     await f.r.ports.settle();
     expect(f.r.ports.pendingTimers()).toBe(1);

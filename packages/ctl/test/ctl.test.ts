@@ -17,7 +17,7 @@ import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts
 import { entryLine, type RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorderEntry.ts';
 import { criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
 import { shownPages } from '@actorlet/shown/src/extension.ts';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { run, sampleTree, stateAt, until, views } from '../../../test/edge/harness.ts';
 import {
@@ -86,6 +86,7 @@ async function daemon() {
   await until(() => actor.value() === 'listening');
   return { root, socketPath, registry, at, asked };
 }
+const it = test.extend('d', () => daemon());
 async function ctl(
   argv: string[],
   more: { stdin?: string; env?: Record<string, string>; columns?: number; signal?: AbortSignal; onOut?: (all: string) => void } = {},
@@ -119,14 +120,12 @@ async function ctl(
 }
 
 describe('actorctl', () => {
-  it('draws the tree', async () => {
-    const d = await daemon();
+  it('draws the tree', async ({ d }) => {
     const { code, out } = await ctl(['tree', '--socket', d.socketPath]);
     expect(code).toBe(0);
     await expect(out).toMatchFileSnapshot('golden/ctl/tree.txt');
   });
-  it('calls the actors of pods by the names of the pods, and cuts long states on a narrow terminal', async () => {
-    const d = await daemon();
+  it('calls the actors of pods by the names of the pods, and cuts long states on a narrow terminal', async ({ d }) => {
     const worker = { ...d.at.tree, path: 'node/uid-calm', state: 'syncing.'.padEnd(60, 'x'), lifecycle: 'running', children: [] };
     d.at.tree = { ...d.at.tree, children: [...d.at.tree.children, worker] };
     const { out } = await ctl(['tree', '--socket', d.socketPath], { columns: 80, env: { NO_COLOR: '1' } });
@@ -135,8 +134,7 @@ describe('actorctl', () => {
     expect(out).not.toContain('uid-calm');
     for (const l of out.split('\n')) expect(l.length).toBeLessThanOrEqual(80);
   });
-  it('draws the tree again until it is interrupted', async () => {
-    const d = await daemon();
+  it('draws the tree again until it is interrupted', async ({ d }) => {
     const stop = new AbortController();
     const { code, out } = await ctl(['tree', '--watch', '--socket', d.socketPath], {
       signal: stop.signal,
@@ -156,13 +154,11 @@ describe('actorctl', () => {
     expect((await ctl(['tree', '--wach'])).err).toContain('Unknown argument: wach (did you mean --watch?)');
     expect((await ctl(['recorder', '--sinse', '5s'])).err).toContain('(did you mean --since?)');
   });
-  it('lists pods with restarts and the reason that matters', async () => {
-    const d = await daemon();
+  it('lists pods with restarts and the reason that matters', async ({ d }) => {
     const { out } = await ctl(['pods', '--socket', d.socketPath]);
     await expect(out).toMatchFileSnapshot('golden/ctl/pods.txt');
   });
-  it('takes and gives names as kubectl does', async () => {
-    const d = await daemon();
+  it('takes and gives names as kubectl does', async ({ d }) => {
     const at = (...argv: string[]) => ctl([...argv, '--socket', d.socketPath]);
     expect((await at('pods', '-o', 'name')).out).toBe('pod/calm\npod/web-node1\n');
     expect((await at('why', 'pod/calm')).out).toContain('Pod default/calm');
@@ -171,16 +167,14 @@ describe('actorctl', () => {
     expect((await at('events', '--no-headers')).out).not.toContain('LAST SEEN');
     expect((await at('version')).out).toMatch(/^actorctl v.*\nactorlet .*\n$/);
   });
-  it('gives a pod as the Pod, with its live status, and several as a List', async () => {
-    const d = await daemon();
+  it('gives a pod as the Pod, with its live status, and several as a List', async ({ d }) => {
     const pod = parse((await ctl(['get', 'pod', 'calm', '-o', 'yaml', '--socket', d.socketPath])).out) as Record<string, unknown>;
     expect(pod).toMatchObject({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'calm' }, status: { phase: 'Running' } });
     const list = JSON.parse((await ctl(['get', 'pods', '-o', 'json', '--socket', d.socketPath])).out) as { kind: string; items: object[] };
     expect(list.kind).toBe('List');
     expect(list.items.map((item) => (item as { kind: string }).kind)).toEqual(['Pod', 'Pod']);
   });
-  it('gives programs the whole pods with their live status', async () => {
-    const d = await daemon();
+  it('gives programs the whole pods with their live status', async ({ d }) => {
     const { pods } = (await adminClient(d.socketPath, new AbortController().signal).json('/pods', { full: '' })) as {
       pods: { name: string; pod: { spec: unknown; status: unknown } }[];
     };
@@ -190,8 +184,7 @@ describe('actorctl', () => {
     ]);
     expect(pods[1]?.pod.spec).toEqual(crashRecord.pod.spec);
   });
-  it('lists events, of all or of one pod', async () => {
-    const d = await daemon();
+  it('lists events, of all or of one pod', async ({ d }) => {
     await expect((await ctl(['events', '--socket', d.socketPath])).out).toMatchFileSnapshot('golden/ctl/events.txt');
     expect((await ctl(['events', 'calm', '--socket', d.socketPath])).out).toBe('No events.\n');
     expect(await ctl(['events', 'nosuch', '--socket', d.socketPath])).toMatchObject({
@@ -199,14 +192,12 @@ describe('actorctl', () => {
       err: 'actorctl: no pod and no event of a pod called nosuch\n',
     });
   });
-  it('explains a pod, and ends with 1 for one that it does not know', async () => {
-    const d = await daemon();
+  it('explains a pod, and ends with 1 for one that it does not know', async ({ d }) => {
     const known = await ctl(['why', 'default/web-node1', '--socket', d.socketPath]);
     expect([known.code, known.out.split('\n')[0]]).toEqual([0, 'Pod default/web-node1  uid uid-web-node1']);
     expect(await ctl(['why', 'nosuch', '--socket', d.socketPath])).toMatchObject({ code: 1 });
   });
-  it('names each actor’s health, and ends with 1 only when a part that must be there is down', async () => {
-    const d = await daemon();
+  it('names each actor’s health, and ends with 1 only when a part that must be there is down', async ({ d }) => {
     d.at.tree = sampleTree({ 'node/pods/workers/uid-web': { lifecycle: 'quarantined', lastError: 'boom' } });
     const sick = await ctl(['healthz', '--socket', d.socketPath]);
     expect([sick.code, sick.out]).toEqual([0, expect.stringContaining('[-]node/pods/workers/uid-web failed: quarantined: boom\n')]);
@@ -223,8 +214,7 @@ describe('actorctl', () => {
       expect.stringContaining('[-]node/pods/podManager failed: 9 messages wait, the oldest for 31 s\n'),
     ]);
   });
-  it('names the runtime and the API server as lost, and ends with 1, while every actor runs', async () => {
-    const d = await daemon();
+  it('names the runtime and the API server as lost, and ends with 1, while every actor runs', async ({ d }) => {
     const server = 'https://api:6443';
     d.at.tree = sampleTree({ 'node/edge/admin': { path: 'node/api/link' } });
     d.registry.set(criView, { ...criReady, state: 'lost', reason: 'connect ENOENT /run/x.sock' });
@@ -239,8 +229,7 @@ describe('actorctl', () => {
     d.registry.set(criView, criReady);
     expect((await ctl(['healthz', '--socket', d.socketPath])).code).toBe(0);
   });
-  it('refuses the record of an actor that there is not, with the one that was probably meant', async () => {
-    const d = await daemon();
+  it('refuses the record of an actor that there is not, with the one that was probably meant', async ({ d }) => {
     d.at.lines = [];
     expect(await ctl(['recorder', 'node/pod', '--socket', d.socketPath])).toEqual({
       ...{ code: 1, out: '' },
@@ -253,27 +242,23 @@ describe('actorctl', () => {
       err: 'Nothing was recorded of node/pods yet.\n',
     });
   });
-  it('says since when there are events', async () => {
-    const d = await daemon();
+  it('says since when there are events', async ({ d }) => {
     expect((await ctl(['events', '--socket', d.socketPath])).err).toBe('Kept since this daemon started, 5m ago at 11:55:00.000Z.\n');
   });
-  it('asks the flight recorder for one actor and so many entries', async () => {
-    const d = await daemon();
+  it('asks the flight recorder for one actor and so many entries', async ({ d }) => {
     expect(await ctl(['recorder', 'node/pods', '--limit', '7', '--socket', d.socketPath])).toMatchObject({
       code: 0,
       out: ['one', 'two'].map((what) => `${entryLine(entry(what))}\n`).join(''),
     });
     expect(d.asked).toEqual([{ path: 'node/pods', limit: 7 }]);
   });
-  it('prints JSON on demand', async () => {
-    const d = await daemon();
+  it('prints JSON on demand', async ({ d }) => {
     for (const command of [['tree'], ['pods'], ['why', 'web'], ['events'], ['healthz'], ['recorder']]) {
       const { out } = await ctl([...command, '--json', '--socket', d.socketPath]);
       expect(() => JSON.parse(out)).not.toThrow();
     }
   });
-  it('says that a list is old or incomplete, beside the list', async () => {
-    const d = await daemon();
+  it('says that a list is old or incomplete, beside the list', async ({ d }) => {
     d.at.tree = sampleTree({ 'node/pods/podManager': { lifecycle: 'restarting', lastError: 'boom' } });
     d.registry.set(podsView, viewOfPods([crashRecord], false));
     const { code, err } = await ctl(['pods', '--socket', d.socketPath]);
@@ -282,8 +267,7 @@ describe('actorctl', () => {
       'This list may be old: node/pods/podManager is restarting (boom).\nNot every configured source has reported yet; more pods may come.\n',
     ]);
   });
-  it('colours and cuts lines only for a terminal', async () => {
-    const d = await daemon();
+  it('colours and cuts lines only for a terminal', async ({ d }) => {
     d.at.tree = sampleTree({ 'node/runtime/cri': { lifecycle: 'restarting', lastError: 'x'.repeat(300) } });
     const plain = await ctl(['tree', '--socket', d.socketPath]);
     expect(plain.out).not.toContain('\u001b');
@@ -303,8 +287,7 @@ describe('actorctl without a daemon', () => {
       err: expect.stringContaining(`no daemon: ${path} does not exist`),
     });
   });
-  it('says that the pods run on when the daemon died, and ends with 3', async () => {
-    const d = await daemon();
+  it('says that the pods run on when the daemon died, and ends with 3', async ({ d }) => {
     await enders.pop()?.();
     // What a crash leaves behind: the socket file without a listener.
     const { createServer } = await import('node:net');
@@ -316,8 +299,7 @@ describe('actorctl without a daemon', () => {
     renameSync(`${d.socketPath}.x`, d.socketPath);
     expect(await ctl(['pods', '--socket', d.socketPath])).toMatchObject({ code: 3, err: expect.stringContaining('nobody answers') });
   });
-  it('passes on why the daemon cannot answer now, and ends with 5', async () => {
-    const d = await daemon();
+  it('passes on why the daemon cannot answer now, and ends with 5', async ({ d }) => {
     const bare = views();
     const ports = fakePorts({ net: createNet() });
     const socketPath = join(d.root, 'bare.sock');
@@ -345,8 +327,7 @@ describe('actorctl without a daemon', () => {
     });
     expect((await ctl(['why', 'web', '--socket', socketPath])).out).toMatch(/^No pod list yet/);
   });
-  it('says where the inspection page is: off, not yet there, not served, or its address', async () => {
-    const d = await daemon();
+  it('says where the inspection page is: off, not yet there, not served, or its address', async ({ d }) => {
     const answers: [InspectionPage | undefined, { code: number; out?: string; err?: unknown }][] = [
       [undefined, { code: 1, err: expect.stringContaining('the inspection page is off') }],
       [{ state: 'starting' }, { code: 5, err: expect.stringContaining('is not there yet; ask again') }],
@@ -381,8 +362,7 @@ describe('actorctl without a daemon', () => {
       '/var/lib/kubelet/actorlet.sock',
     );
   });
-  it('keeps the socket to its owner', async () => {
-    const d = await daemon();
+  it('keeps the socket to its owner', async ({ d }) => {
     expect(statSync(d.socketPath).mode & 0o777).toBe(0o600);
   });
 });

@@ -1,6 +1,6 @@
 import { decodeWatchLine, type KubeResult } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { KubeCallOptions } from '@actorlet/kubelet/ports/kube.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { simKube } from '../src/kube/kubeApi.ts';
 import { simRng } from '../src/rng.ts';
 import { SimTime } from '../src/time.ts';
@@ -30,6 +30,7 @@ function world() {
   };
   return { time, clock, kube, api, opts, advance, during, power };
 }
+const it = test.extend('w', () => world());
 const PODS = '/api/v1/namespaces/default/pods';
 const bodyOf = (r: KubeResult): Obj => {
   if (!r.ok) throw new Error(`${r.failure.code} ${r.failure.message}`);
@@ -47,8 +48,7 @@ function makePod(w: ReturnType<typeof world>, name = 'web', spec: object = {}): 
 }
 
 describe('the API server of the simulation', () => {
-  it('refuses a name twice, a stale version and a foreign UID', () => {
-    const w = world();
+  it('refuses a name twice, a stale version and a foreign UID', ({ w }) => {
     const pod = makePod(w);
     expect(codeOf(w.kube.handle({ verb: 'POST', path: PODS, body: { metadata: { name: 'web' } } }))).toBe(409);
     const patch = (metadata: object, status: object = {}) =>
@@ -63,8 +63,7 @@ describe('the API server of the simulation', () => {
     expect(codeOf(remove({ uid: pod.metadata.uid }))).toBe(404);
   });
 
-  it('changes nothing but the status through the status sub-resource, and a change of nothing makes no version', () => {
-    const w = world();
+  it('changes nothing but the status through the status sub-resource, and a change of nothing makes no version', ({ w }) => {
     const before = makePod(w);
     const body = { spec: { nodeName: 'n2' }, status: { phase: 'Running' } };
     const request = { verb: 'PATCH', path: `${PODS}/web/status`, patchType: 'merge', body } as const;
@@ -75,8 +74,7 @@ describe('the API server of the simulation', () => {
     expect(bodyOf(w.kube.handle(request)).metadata.resourceVersion).toBe(after.metadata.resourceVersion);
   });
 
-  it('merges lists by their keys in a strategic patch, and replaces them when told to', () => {
-    const w = world();
+  it('merges lists by their keys in a strategic patch, and replaces them when told to', ({ w }) => {
     makePod(w);
     const patch = (status: object) =>
       bodyOf(w.kube.handle({ verb: 'PATCH', path: `${PODS}/web/status`, patchType: 'strategic', body: { status } })).status;
@@ -97,8 +95,7 @@ describe('the API server of the simulation', () => {
     expect(patch({ conditions: [{ type: 'A', $patch: 'delete' }] })?.conditions).toEqual([{ type: 'B', status: 'True', lastProbeTime }]);
   });
 
-  it('deletes a pod of a node with its grace, which only shrinks, and one that ended at once', () => {
-    const w = world();
+  it('deletes a pod of a node with its grace, which only shrinks, and one that ended at once', ({ w }) => {
     makePod(w, 'web', { terminationGracePeriodSeconds: 20 });
     const remove = (name: string, query: Record<string, string> = {}) =>
       bodyOf(w.kube.handle({ verb: 'DELETE', path: `${PODS}/${name}`, query }));
@@ -113,8 +110,7 @@ describe('the API server of the simulation', () => {
     expect(codeOf(w.kube.handle({ verb: 'GET', path: `${PODS}/done` }))).toBe(404);
   });
 
-  it('shows a watch what enters and leaves its selection, in order, with bookmarks', async () => {
-    const w = world();
+  it('shows a watch what enters and leaves its selection, in order, with bookmarks', async ({ w }) => {
     makePod(w, 'early');
     const listed = await w.during(
       w.api.request({ verb: 'GET', path: '/api/v1/pods', query: { fieldSelector: 'spec.nodeName=n1' } }, w.opts()),
@@ -139,8 +135,7 @@ describe('the API server of the simulation', () => {
     expect(seen).toEqual(['ADDED mine', 'DELETED early', 'BOOKMARK ', 'closed']);
   });
 
-  it('streams the initial state to a watch that asks for it, and says where it ends', async () => {
-    const w = world();
+  it('streams the initial state to a watch that asks for it, and says where it ends', async ({ w }) => {
     makePod(w, 'early');
     const { resourceVersion } = makePod(w, 'theirs', { nodeName: 'n2' }).metadata;
     const all = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true', timeoutSeconds: '30' };
@@ -162,8 +157,7 @@ describe('the API server of the simulation', () => {
     ]);
   });
 
-  it('brings lines later, in their order, and says that a watch has expired', async () => {
-    const w = world();
+  it('brings lines later, in their order, and says that a watch has expired', async ({ w }) => {
     const { resourceVersion } = makePod(w, 'early').metadata;
     const verdicts = [{ delayMs: 5_000 }, 'pass', 'expire', 'pass'] as const;
     let asked = 0;
@@ -239,8 +233,7 @@ describe('the API server of the simulation', () => {
     },
   );
 
-  it('answers 410 from before the history it kept, and pages of a list too', async () => {
-    const w = world();
+  it('answers 410 from before the history it kept, and pages of a list too', async ({ w }) => {
     makePod(w, 'a');
     makePod(w, 'b');
     const page = bodyOf(w.kube.handle({ verb: 'GET', path: '/api/v1/pods', query: { limit: '1' } }));
@@ -255,8 +248,7 @@ describe('the API server of the simulation', () => {
     expect(JSON.parse(String(first.value))).toMatchObject({ type: 'ERROR', object: { code: 410 } });
   });
 
-  it('loses answers with and without their effect, refuses, and hears nothing through a partition', async () => {
-    const w = world();
+  it('loses answers with and without their effect, refuses, and hears nothing through a partition', async ({ w }) => {
     const create = (name: string) =>
       w.api.request({ verb: 'POST', path: PODS, body: { metadata: { name }, spec: { containers: [{ name: 'c' }] } } }, w.opts());
     const exists = (name: string) => codeOf(w.kube.handle({ verb: 'GET', path: `${PODS}/${name}` })) === 200;
@@ -275,8 +267,7 @@ describe('the API server of the simulation', () => {
     expect(codeOf(await w.during(create('d')))).toBe(201);
   });
 
-  it('answers a dead daemon nothing, and does what it had asked for', async () => {
-    const w = world();
+  it('answers a dead daemon nothing, and does what it had asked for', async ({ w }) => {
     let answered = false;
     void w.api.request({ verb: 'POST', path: PODS, body: { metadata: { name: 'a' }, spec: { containers: [] } } }, w.opts()).then(() => {
       answered = true;

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBroker, createClient, type MessageBus } from 'dbus-native';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { takeLock } from '../../../src/boot/dependencies/logind/lock.ts';
 import { createInhibitor } from '../../../src/boot/dependencies/logind/logind.ts';
 import type { Inhibitor } from '../../../src/ports/machine/inhibitor.ts';
@@ -76,6 +76,7 @@ async function logind(): Promise<Logind> {
   });
   return self;
 }
+const it = test.extend('there', () => logind());
 
 function inhibitorOf(
   socket: string,
@@ -105,8 +106,7 @@ const held = (dir: string): boolean => {
 };
 const open = (port: Inhibitor, delayMs = 5_000) => port.open({ delayMs, signal: new AbortController().signal });
 
-it('takes a delay lock as the kubelet does, hears what logind announces, and drops the lock', async () => {
-  const there = await logind();
+it('takes a delay lock as the kubelet does, hears what logind announces, and drops the lock', async ({ there }) => {
   const { port, dir } = inhibitorOf(there.socket);
   using session = await open(port);
   expect([session.shuttingDown, session.held, held(dir)]).toEqual([false, true, true]);
@@ -126,8 +126,7 @@ it('takes a delay lock as the kubelet does, hears what logind announces, and dro
   port.release();
 });
 
-it('raises the longest delay with a drop-in file, once, and waits until logind has read it', async () => {
-  const there = await logind();
+it('raises the longest delay with a drop-in file, once, and waits until logind has read it', async ({ there }) => {
   const { port, dir, lines } = inhibitorOf(there.socket);
   // logind answers before it has read its files.
   there.reloadedTo = () => {
@@ -145,8 +144,7 @@ it('raises the longest delay with a drop-in file, once, and waits until logind h
   expect(there.reloads).toHaveLength(1);
 });
 
-it('says which file asked for what, where another keeps the delay short, and takes no lock then', async () => {
-  const there = await logind();
+it('says which file asked for what, where another keeps the delay short, and takes no lock then', async ({ there }) => {
   const { port, dir } = inhibitorOf(there.socket, { reloadMs: 200 });
   await expect(open(port, 30_000)).rejects.toThrow(
     `systemd-logind: InhibitDelayMaxSec is 5 s after ${join(dir, 'logind.conf.d', '99-kubelet.conf')} asked for 30 s: does another file set it?`,
@@ -154,8 +152,7 @@ it('says which file asked for what, where another keeps the delay short, and tak
   expect(held(dir)).toBe(false);
 });
 
-it('keeps one lock over many sessions, and takes another when that one is lost', async () => {
-  const there = await logind();
+it('keeps one lock over many sessions, and takes another when that one is lost', async ({ there }) => {
   const { port, dir } = inhibitorOf(there.socket, { script: `echo $$ >'INTO'; exec cat` });
   const script = readFileSync(join(dir, 'inhibit'), 'utf8').replace('INTO', join(dir, 'pid'));
   writeFileSync(join(dir, 'inhibit'), script);
@@ -171,16 +168,14 @@ it('keeps one lock over many sessions, and takes another when that one is lost',
   expect(readFileSync(join(dir, 'pid'), 'utf8')).not.toBe(pid);
 });
 
-it('finds a shutdown under way, for which logind gives no lock', async () => {
-  const there = await logind();
+it('finds a shutdown under way, for which logind gives no lock', async ({ there }) => {
   const { port, dir } = inhibitorOf(there.socket);
   there.manager.PreparingForShutdown = true;
   using session = await open(port);
   expect([session.shuttingDown, session.held, held(dir)]).toEqual([true, false, false]);
 });
 
-it('names what the program says when it gives no lock, and when it is not there', async () => {
-  const there = await logind();
+it('names what the program says when it gives no lock, and when it is not there', async ({ there }) => {
   const { port } = inhibitorOf(there.socket, { script: 'echo "Failed to inhibit: Access denied" >&2; exit 1' });
   await expect(open(port)).rejects.toThrow(/^systemd-logind: .*inhibit ended with exit code 1: Failed to inhibit: Access denied$/);
   await expect(takeLock({ program: '/nowhere/systemd-inhibit' })).rejects.toThrow(
@@ -190,8 +185,7 @@ it('names what the program says when it gives no lock, and when it is not there'
   await expect(takeLock({ program: silent, withinMs: 300 })).rejects.toThrow('did not take the lock within 0.3 s');
 });
 
-it('ends the session when logind leaves the bus, and when the bus is gone', async () => {
-  const there = await logind();
+it('ends the session when logind leaves the bus, and when the bus is gone', async ({ there }) => {
   const { port } = inhibitorOf(there.socket);
   using session = await open(port);
   await there.leave();

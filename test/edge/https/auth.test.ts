@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { ASKING_MAX, WAITING_MAX } from '../../../src/actors/edge/https/authenticate.ts';
 import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
@@ -25,6 +25,7 @@ async function start(o: Parameters<typeof startLab>[0] = {}): Promise<Lab> {
   lab.registry.set(statusesView, statusView({ 'uid-secret-pod': running }));
   return lab;
 }
+const it = test.extend('lab', () => start());
 
 /** Every registered page, and whether a GET of it, let in, has something to answer here. */
 const PAGES = [
@@ -109,8 +110,7 @@ describe('a node without any way to know who asks', () => {
 });
 
 describe('without credentials', () => {
-  it('each page is 401, before its method or the rest of its path is looked at (trap 23)', async () => {
-    const lab = await start();
+  it('each page is 401, before its method or the rest of its path is looked at (trap 23)', async ({ lab }) => {
     for (const path of PAGES) {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
         const answer = await lab.ask(path, { method });
@@ -120,8 +120,7 @@ describe('without credentials', () => {
     }
     for (const path of ['/nope', '/', '/podsx', '/checkpoints/a/b/c']) expect([path, (await lab.ask(path)).status]).toEqual([path, 404]);
   });
-  it('an upgrade is refused before anything is asked of the runtime', async () => {
-    const lab = await start();
+  it('an upgrade is refused before anything is asked of the runtime', async ({ lab }) => {
     const answer = await lab.upgrade('/exec/default/secret-pod/web?command=id&output=1', { method: 'POST' });
     expect('status' in answer && [answer.status, answer.body]).toEqual([401, 'Unauthorized']);
     expect(lab.calls).toEqual([]);
@@ -167,14 +166,12 @@ describe('client certificates', () => {
     expect((await lab.ask('/pods', { client: expired })).status).toBe(401);
     expect((await lab.ask('/pods', { client: unknownCa })).status).toBe(401);
   });
-  it('end with their time, also on a connection that was made before', async () => {
-    const lab = await start();
+  it('end with their time, also on a connection that was made before', async ({ lab }) => {
     expect((await lab.ask('/pods', { client: ann })).status).toBe(200);
     lab.skip(2 * 3_600_000);
     expect((await lab.ask('/pods', { client: ann })).status).toBe(401);
   });
-  it('follow a changed CA: the old ones are refused, the new ones let in, without a restart', async () => {
-    const lab = await start();
+  it('follow a changed CA: the old ones are refused, the new ones let in, without a restart', async ({ lab }) => {
     const next = new TestCa('next-ca');
     const bob = next.leaf({ commonName: 'bob' });
     expect((await lab.ask('/pods', { client: bob })).status).toBe(401);
@@ -211,8 +208,7 @@ describe('client certificates', () => {
     expect((await lab.ask('/pods', { client: unknownCa })).status).toBe(401);
     writeFileSync(file, clientCa.pem);
   });
-  it('and a serving pair that does not fit are reported, and the pair before goes on serving', async () => {
-    const lab = await start();
+  it('and a serving pair that does not fit are reported, and the pair before goes on serving', async ({ lab }) => {
     writeFileSync(join(lab.dir, 'tls.key'), 'no key');
     await until(() => {
       lab.fireLongTimers();
@@ -441,8 +437,7 @@ describe('the TLS port', () => {
       });
       socket.once('error', () => resolve('refused'));
     });
-  it('speaks nothing older than its minimum, and only its suites', async () => {
-    const lab = await start();
+  it('speaks nothing older than its minimum, and only its suites', async ({ lab }) => {
     expect(await handshake(lab, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' })).toBe('refused');
     expect(await handshake(lab, { maxVersion: 'TLSv1.2', ciphers: 'AES128-SHA' })).toBe('refused');
     expect(await handshake(lab, { maxVersion: 'TLSv1.2' })).toMatch(/^TLSv1.2 TLS_ECDHE_RSA_WITH_AES_/);
@@ -458,8 +453,7 @@ describe('the TLS port', () => {
     expect(await handshake(lab, { ecdhCurve: 'P-384' })).toMatch(/^TLSv1.3 /);
     expect(await handshake(lab, { ecdhCurve: 'X25519' })).toMatch(/^TLSv1.3 /);
   });
-  it('answers nothing to a client without TLS, and goes on', async () => {
-    const lab = await start();
+  it('answers nothing to a client without TLS, and goes on', async ({ lab }) => {
     const got = await new Promise<string>((resolve) => {
       let text = '';
       const socket = connectTcp(lab.port, '127.0.0.1', () => socket.write('GET /pods HTTP/1.1\r\nhost: x\r\n\r\n'));

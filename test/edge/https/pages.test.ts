@@ -1,7 +1,7 @@
 /** What the API answers to somebody who was let in: lists, statistics, and bad requests of each kind. */
 
 import { connect } from 'node:tls';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 
@@ -9,9 +9,10 @@ import { viewOfPods } from '../metrics/samples.ts';
 import { serverCa, startLab } from './lab.ts';
 import { ann, criContainer, sandbox, start, uid } from './node.ts';
 
+const it = test.extend('s', () => start());
+
 describe('pages for a person', () => {
-  it('statusz and flagz say what runs and with which flags, and only where their gate is on', async () => {
-    const s = await start();
+  it('statusz and flagz say what runs and with which flags, and only where their gate is on', async ({ s }) => {
     const status = await s.ask('/statusz');
     expect([status.status, status.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
     expect(status.body).toMatch(/^\nkubelet statusz\nWarning: This endpoint is not meant to be machine parseable/);
@@ -55,15 +56,13 @@ describe('pages for a person', () => {
 });
 
 describe('lists', () => {
-  it('of pods have what sources want, and null for none (trap 28)', async () => {
-    const s = await start();
+  it('of pods have what sources want, and null for none (trap 28)', async ({ s }) => {
     const list = JSON.parse((await s.ask('/pods')).body) as { items: { metadata: { name: string }; status: PodStatus }[] };
     expect(list.items.map((p) => [p.metadata.name, p.status.phase])).toEqual([['web', 'Running']]);
     s.registry.set(podsView, viewOfPods([]));
     expect(JSON.parse((await s.ask('/pods/')).body)).toHaveProperty('items', null);
   });
-  it('of running pods come from the runtime', async () => {
-    const s = await start();
+  it('of running pods come from the runtime', async ({ s }) => {
     s.cri.ListContainers = () => ({
       containers: [criContainer('main'), criContainer('side'), criContainer('old', { state: 'CONTAINER_EXITED' })],
     });
@@ -103,8 +102,7 @@ describe('statistics', () => {
     },
     writableLayer: null,
   });
-  it('sum up the node and its pods, with rates from the second look on', async () => {
-    const s = await start();
+  it('sum up the node and its pods, with rates from the second look on', async ({ s }) => {
     let used = 1_000_000_000;
     let at = '1700000000000000000';
     s.cri.ListContainerStats = () => ({ stats: [stats(used, at)] });
@@ -141,8 +139,7 @@ describe('statistics', () => {
     );
     expect(resource.headers['content-type']).toContain('text/plain; version=0.0.4');
   });
-  it('are an error where the runtime gives none, told as such to metrics-server', async () => {
-    const s = await start();
+  it('are an error where the runtime gives none, told as such to metrics-server', async ({ s }) => {
     expect(await s.ask('/stats/summary')).toMatchObject({ status: 500, body: expect.stringContaining('Internal Error') });
     const resource = await s.ask('/metrics/resource');
     expect([resource.status, resource.body]).toEqual([200, expect.stringContaining('resource_scrape_error 1')]);
@@ -288,8 +285,7 @@ describe('statistics', () => {
     expect((await s.ask('/metrics/resource')).body).toContain('resource_scrape_error 0');
     expect(looked).toContain('web');
   });
-  it('of the process have the requests themselves, and probes have their page', async () => {
-    const s = await start();
+  it('of the process have the requests themselves, and probes have their page', async ({ s }) => {
     await s.ask('/exec/a/b/c');
     await s.ask('/scanner');
     await s.ask('/portForward/a/b');
@@ -310,16 +306,14 @@ describe('statistics', () => {
 });
 
 describe('bad requests', () => {
-  it('are refused with their reason, and the server goes on', async () => {
-    const s = await start();
+  it('are refused with their reason, and the server goes on', async ({ s }) => {
     expect((await s.ask('/pods%zz')).status).toBe(400);
     expect((await s.ask('/logs/%ff%fe')).status).toBe(400);
     expect((await s.ask('/run/default/web/main?cmd=x', { method: 'POST', body: Buffer.alloc(70_000) })).status).toBe(413);
     expect((await s.ask('/pods', { headers: { 'x-long': 'x'.repeat(1_100_000) } }).catch(() => ({ status: 431 }))).status).toBe(431);
     expect((await s.ask('/pods')).status).toBe(200);
   });
-  it('that are no HTTP at all get a 400 and the end', async () => {
-    const s = await start();
+  it('that are no HTTP at all get a 400 and the end', async ({ s }) => {
     const got = await new Promise<string>((resolve) => {
       let text = '';
       const socket = connect({ host: '127.0.0.1', port: s.port, ca: serverCa.pem, ...ann }, () => socket.write('\0\0nonsense\r\n\r\n'));

@@ -1,6 +1,6 @@
 /** Telemetry: events are counted, bounded, published and forgotten. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { telemetrySpec } from '../../../src/actors/foundation/telemetry.ts';
 import { type EventsEvent, eventsView, type RecordedEvent } from '../../../src/machines/foundation/messages.ts';
 import { type PodRecord, podsView } from '../../../src/machines/pods/manager/messages.ts';
@@ -19,11 +19,11 @@ function start(registry: Views = views(), limits?: { perPodMax: number; nodeMax:
   };
   return { ports, actor, registry, record, shown };
 }
+const it = test.extend('t', () => start());
 const wanted = (...uids: string[]) => ({ sourcesReady: true, records: new Map(uids.map((u) => [u, {} as PodRecord])) });
 
 describe('telemetry', () => {
-  it('counts a repeated event, keeps its first time, and moves it to the end', async () => {
-    const t = start();
+  it('counts a repeated event, keeps its first time, and moves it to the end', async ({ t }) => {
     t.record({ pod: pod('a'), message: 'back-off' });
     t.record({ pod: pod('a'), message: 'other' });
     const firstAtMs = t.ports.clock.wallMs();
@@ -34,8 +34,7 @@ describe('telemetry', () => {
       { message: 'back-off', count: 2, firstAtMs, atMs: firstAtMs + 5000 },
     ]);
   });
-  it('tells apart what differs in pod, container, type or reason', async () => {
-    const t = start();
+  it('tells apart what differs in pod, container, type or reason', async ({ t }) => {
     t.record({ pod: pod('a') });
     t.record({ pod: pod('b') });
     t.record({ pod: pod('a'), fieldPath: 'spec.containers{web}' });
@@ -44,14 +43,12 @@ describe('telemetry', () => {
     t.record({});
     expect((await t.shown()).map((e) => e.count)).toEqual([1, 1, 1, 1, 1, 1]);
   });
-  it('publishes a burst once', async () => {
-    const t = start();
+  it('publishes a burst once', async ({ t }) => {
     for (let i = 0; i < 100; i++) t.record({ message: `m${i}` });
     await t.shown();
     expect(t.registry.read(eventsView)?.version).toBe(1);
   });
-  it('logs each new event once: of a pod its warnings for information, all else for debugging; of the node as it is', async () => {
-    const t = start();
+  it('logs each new event once: of a pod its warnings for information, all else for debugging; of the node as it is', async ({ t }) => {
     for (let i = 0; i < 3; i++) t.record({ pod: pod('a'), type: 'Warning', reason: 'BackOff', message: 'again' });
     t.record({ pod: pod('a'), reason: 'Pulled', message: 'pulled' });
     t.record({ type: 'Warning', reason: 'Rebooted', message: 'booted' });
@@ -63,8 +60,7 @@ describe('telemetry', () => {
       { level: 'info', msg: 'hello', fields: { reason: 'Starting' } },
     ]);
   });
-  it('keeps the newest 50 of a pod and 200 of the node', async () => {
-    const t = start();
+  it('keeps the newest 50 of a pod and 200 of the node', async ({ t }) => {
     for (let i = 0; i < 300; i++) {
       t.record({ pod: pod('a'), message: `p${i}` });
       t.record({ message: `n${i}` });
@@ -79,8 +75,7 @@ describe('telemetry', () => {
     for (const uid of ['a', 'b', 'a', 'c']) t.record({ pod: pod(uid) });
     expect((await t.shown()).map((e) => e.pod?.uid)).toEqual([undefined, 'a', 'c']);
   });
-  it('forgets a pod 10 minutes after it went, and not before', async () => {
-    const t = start();
+  it('forgets a pod 10 minutes after it went, and not before', async ({ t }) => {
     t.registry.set(podsView, wanted('a', 'b'));
     t.record({ pod: pod('a') });
     t.record({ pod: pod('b') });
@@ -91,15 +86,13 @@ describe('telemetry', () => {
     await t.ports.advance(60_000);
     expect((await t.shown()).map((e) => e.pod?.uid)).toEqual(['b']);
   });
-  it('forgets nothing before the sources have spoken', async () => {
-    const t = start();
+  it('forgets nothing before the sources have spoken', async ({ t }) => {
     t.registry.set(podsView, { sourcesReady: false, records: new Map() });
     t.record({ pod: pod('a') });
     await t.ports.advance(3_600_000);
     expect(await t.shown()).toHaveLength(1);
   });
-  it('killed and started again, goes on from what it had published', async () => {
-    const t = start();
+  it('killed and started again, goes on from what it had published', async ({ t }) => {
     t.record({ pod: pod('a') });
     const before = await t.shown();
     t.actor.abort();
@@ -108,8 +101,7 @@ describe('telemetry', () => {
     again.record({ pod: pod('a') });
     expect(await again.shown()).toMatchObject([{ ...before[0], count: 2, atMs: expect.any(Number) }]);
   });
-  it('cuts an endless message', async () => {
-    const t = start();
+  it('cuts an endless message', async ({ t }) => {
     t.record({ message: 'x'.repeat(5000) });
     expect((await t.shown())[0]?.message).toHaveLength(1024);
   });

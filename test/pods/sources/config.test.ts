@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { configSpec } from '../../../src/actors/pods/podConfig/podConfig.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { ANNOTATION_SOURCE } from '../../../src/machines/pod/names.ts';
@@ -16,6 +16,7 @@ function start(): Running {
   r = run(configSpec({ sources: ['file', 'http'], listingWaitMs: 0 }));
   return r;
 }
+const it = test.extend('s', () => start());
 const set = (
   pods: Pod[],
   errors: SourceError[] = [],
@@ -31,8 +32,7 @@ const order = (s: Running) =>
   s.sent.map((x) => (x.event.type === 'pods.op' ? (ops(s)[ops(s).indexOf(x.event as never)]?.op ?? '') : x.event.type));
 
 describe('the podConfig actor', () => {
-  it('waits for every configured source, and says so', () => {
-    const s = start();
+  it('waits for every configured source, and says so', ({ s }) => {
     expect(s.state()).toBe('"waiting"');
     s.ref.send(set([]));
     expect(s.state()).toBe('"waiting"');
@@ -44,8 +44,7 @@ describe('the podConfig actor', () => {
     ]);
   });
 
-  it('sends operations to the pod manager in their order, with the causes of the source', () => {
-    const s = start();
+  it('sends operations to the pod manager in their order, with the causes of the source', ({ s }) => {
     s.ref.send(set([pod('web')]));
     s.ref.send(set([pod('web', {}, { image: 'new:1' })]));
     expect(ops(s).map((o) => o.op)).toEqual(['ADD', 'REMOVE', 'ADD']);
@@ -53,8 +52,7 @@ describe('the podConfig actor', () => {
     expect(ops(s)[1]?.causes?.map((c) => c.what)).toEqual(['manifest /m/web.yaml changed', 'source file: REMOVE of 1 pod']);
   });
 
-  it('sends thousands of pods in parts, the oldest first, and says what is complete once', () => {
-    const s = start();
+  it('sends thousands of pods in parts, the oldest first, and says what is complete once', ({ s }) => {
     const pods = Array.from({ length: 300 }, (_, i) => {
       const p = pod(`p${i}`);
       return { ...p, metadata: { ...p.metadata, creationTimestamp: new Date(Date.UTC(2026, 0, 1) - i * 1000).toISOString() } };
@@ -68,24 +66,21 @@ describe('the podConfig actor', () => {
     expect(ops(s)[0]?.pods[0]?.metadata.name).toBe(pods.at(-1)?.metadata.name);
   });
 
-  it('does not count a report of errors as a set, and publishes it', () => {
-    const s = start();
+  it('does not count a report of errors as a set, and publishes it', ({ s }) => {
     s.ref.send({ type: 'source.errors', source: 'file', errors: [{ where: '/m', message: 'EIO' }] });
     expect(ops(s)).toEqual([]);
     expect(s.views.get('sourceErrors')).toEqual(new Map([['file', [{ where: '/m', message: 'EIO' }]]]));
     expect(events(s).map((e) => [e.type, e.reason, e.message])).toEqual([['Warning', 'FailedValidation', '/m: EIO']]);
   });
 
-  it('keeps the pods over a report of errors', () => {
-    const s = start();
+  it('keeps the pods over a report of errors', ({ s }) => {
     s.ref.send(set([pod('web')]));
     s.ref.send({ type: 'source.errors', source: 'file', errors: [{ where: '/m', message: 'EIO' }] });
     s.ref.send(set([pod('web')]));
     expect(ops(s).map((o) => o.op)).toEqual(['ADD']);
   });
 
-  it('announces an unusable manifest once, and its removal before it happens', () => {
-    const s = start();
+  it('announces an unusable manifest once, and its removal before it happens', ({ s }) => {
     const web = pod('web');
     s.ref.send(set([web]));
     const error = { where: '/m/web.yaml', message: 'line 3, column 1: bad', fullName: 'web-node1_default' };
@@ -104,8 +99,7 @@ describe('the podConfig actor', () => {
     expect(ops(s)[1]?.causes?.some((c) => c.what.includes('stayed unusable'))).toBe(true);
   });
 
-  it('rejects a second pod of one name with FailedValidation, said once', () => {
-    const s = start();
+  it('rejects a second pod of one name with FailedValidation, said once', ({ s }) => {
     const twin = { ...pod('web'), metadata: { ...pod('web').metadata, uid: 'twin' } };
     s.ref.send(set([pod('web'), twin]));
     s.ref.send(set([pod('web'), twin]));
@@ -113,8 +107,7 @@ describe('the podConfig actor', () => {
     expect(ops(s).map((o) => o.pods.length)).toEqual([1]);
   });
 
-  it('refuses a pod whose names cannot be files, says so once, and runs the others', () => {
-    const s = start();
+  it('refuses a pod whose names cannot be files, says so once, and runs the others', ({ s }) => {
     const bad = { ...pod('bad'), metadata: { ...pod('bad').metadata, uid: '../../../x' } };
     s.ref.send(set([bad, pod('web')]));
     s.ref.send(set([bad, pod('web')]));
@@ -125,8 +118,7 @@ describe('the podConfig actor', () => {
     expect(JSON.stringify([...(s.views.get('sourceErrors') as Map<string, SourceError[]>)])).toContain('metadata.uid');
   });
 
-  it('refuses a UID that another source holds by the names of both, and takes it once that one is gone', () => {
-    const s = start();
+  it('refuses a UID that another source holds by the names of both, and takes it once that one is gone', ({ s }) => {
     const twin = { ...pod('twin'), metadata: { ...pod('twin').metadata, uid: pod('web').metadata.uid } };
     s.ref.send(set([pod('web')]));
     s.ref.send({ ...set([twin, pod('other')]), source: 'http' });
@@ -151,16 +143,14 @@ describe('the podConfig actor', () => {
     ]);
   });
 
-  it('after its own restart adds everything again, and says what the complete set is', () => {
-    const s = start();
+  it('after its own restart adds everything again, and says what the complete set is', ({ s }) => {
     s.ref.send(set([pod('web'), pod('db')]));
     expect(ops(s).map((o) => [o.op, o.first, o.complete, o.pods.map((p) => p.metadata.name)])).toEqual([
       ['ADD', true, [pod('web'), pod('db')].map((p) => p.metadata.uid), ['web-node1', 'db-node1']],
     ]);
   });
 
-  it('names static pods of another definition that run under a wanted name with its first word', () => {
-    const s = start();
+  it('names static pods of another definition that run under a wanted name with its first word', ({ s }) => {
     const listed = {
       uid: 'other',
       name: 'web-node1',

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { TAP_HELD_MAX, TAP_REORDER_MS } from '../../../src/actors/supervision/mailbox/tap.ts';
 import { type Answer, address, type ReplyTo } from '../../../src/machines/supervision/address.ts';
 import type { MailboxTap, MailboxVerdict } from '../../../src/machines/supervision/mailboxTap.ts';
@@ -46,10 +46,10 @@ async function bench(): Promise<Bench> {
   };
   return own;
 }
+const it = test.extend('r', () => bench());
 
 describe('a tap on the mailboxes', () => {
-  it('sees each message with its address and lets it pass', async () => {
-    const r = await bench();
+  it('sees each message with its address and lets it pass', async ({ r }) => {
     using _ = r.tree.tap(r.tap);
     expect(r.say(toA, 1)).toBe('delivered');
     await r.ports.settle();
@@ -57,8 +57,7 @@ describe('a tap on the mailboxes', () => {
     expect(r.taps).toEqual(['node/a data 1']);
   });
 
-  it('drops: a dead letter of its own reason, an ask is lost, the sender is not told', async () => {
-    const r = await bench();
+  it('drops: a dead letter of its own reason, an ask is lost, the sender is not told', async ({ r }) => {
     using _ = r.tree.tap(r.tap);
     r.verdict = () => 'drop';
     expect(r.say(toA, 1)).toBe('queued');
@@ -71,8 +70,7 @@ describe('a tap on the mailboxes', () => {
     expect(answers).toEqual([{ kind: 'lost', reason: 'an injected fault dropped the message to node/a' }]);
   });
 
-  it('delays one mailbox and keeps its order; others are not held up', async () => {
-    const r = await bench();
+  it('delays one mailbox and keeps its order; others are not held up', async ({ r }) => {
     using _ = r.tree.tap(r.tap);
     r.verdict = (n) => (n === 1 ? { delayMs: 500 } : 'pass');
     expect([r.say(toA, 1), r.say(toA, 2), r.say(toB, 3)]).toEqual(['queued', 'queued', 'delivered']);
@@ -87,8 +85,7 @@ describe('a tap on the mailboxes', () => {
     expect(r.got.at(-1)).toBe('a4');
   });
 
-  it('reorders: the next one goes first; alone it arrives after its time', async () => {
-    const r = await bench();
+  it('reorders: the next one goes first; alone it arrives after its time', async ({ r }) => {
     using _ = r.tree.tap(r.tap);
     r.verdict = (n) => (n % 2 === 1 ? 'reorder' : 'pass');
     for (const n of [1, 2, 3]) r.say(toA, n);
@@ -102,8 +99,7 @@ describe('a tap on the mailboxes', () => {
     expect(r.got.slice(3)).toEqual(['a7', 'a5']);
   });
 
-  it('hands over what it held, in order, when it is taken away, and leaves no timer', async () => {
-    const r = await bench();
+  it('hands over what it held, in order, when it is taken away, and leaves no timer', async ({ r }) => {
     const tap = r.tree.tap(r.tap);
     const timers = r.ports.pendingTimers();
     r.verdict = (n) => (n === 9 ? 'reorder' : { delayMs: 60_000 });
@@ -118,8 +114,7 @@ describe('a tap on the mailboxes', () => {
     expect(r.taps).toHaveLength(3);
   });
 
-  it('that throws lets the message pass and is logged', async () => {
-    const r = await bench();
+  it('that throws lets the message pass and is logged', async ({ r }) => {
     using _ = r.tree.tap(r.tap);
     r.verdict = () => {
       throw new Error('bad tap');
@@ -130,8 +125,7 @@ describe('a tap on the mailboxes', () => {
     expect(r.ports.lines.filter((l) => l.fields.about === 'mailbox tap')).toHaveLength(1);
   });
 
-  it('holds back a bounded number; further ones pass in their turn', async () => {
-    const r = await bench();
+  it('holds back a bounded number; further ones pass in their turn', async ({ r }) => {
     using _ = r.tree.tap(r.tap);
     r.verdict = () => ({ delayMs: 1_000 });
     for (let n = 0; n < TAP_HELD_MAX; n++) r.say(toA, n);
@@ -140,8 +134,7 @@ describe('a tap on the mailboxes', () => {
     expect(r.got).toEqual(['b1']);
   });
 
-  it('ends with the tree: what it held becomes dead letters', async () => {
-    const r = await bench();
+  it('ends with the tree: what it held becomes dead letters', async ({ r }) => {
     r.tree.tap(r.tap);
     r.verdict = () => ({ delayMs: 60_000 });
     r.say(toA, 1);

@@ -4,10 +4,12 @@
  */
 
 import { address, type Message } from '@actorlet/kubelet/machines/supervision/address.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LIVE_SCENARIOS_MAX, planLive } from '../../src/live.ts';
 import { injectorAddr } from '../../src/messages.ts';
 import { injectorRig, NODE, scenario } from './rig.ts';
+
+const it = test.extend('r', () => injectorRig());
 
 const worker = address<Message>('node/pods/worker');
 const slow = { name: 'slow', kind: 'disk.slow', delay: '1s' };
@@ -52,8 +54,7 @@ describe('a scenario in a running daemon', () => {
 });
 
 describe('the injector', () => {
-  it('begins and ends windows in time, and says so as event, log line, record, metric and list', async () => {
-    const r = await injectorRig();
+  it('begins and ends windows in time, and says so as event, log line, record, metric and list', async ({ r }) => {
     const id = await r.begin([{ ...slow, at: '10s', for: '20s', every: '1m', count: 2 }]);
     expect(id).toBe('test-1');
     expect(await r.list()).toMatchObject([
@@ -79,8 +80,7 @@ describe('the injector', () => {
     expect(await r.metric('actorlet_faults_active 0')).toBe(true);
   });
 
-  it('heals one injection, or all, when told to', async () => {
-    const r = await injectorRig();
+  it('heals one injection, or all, when told to', async ({ r }) => {
     const a = await r.begin([slow]);
     const b = await r.begin([{ kind: 'disk.full' }, { ...slow, name: 'later', at: '1h', for: '1s' }]);
     expect(await r.stop('no-such')).toEqual([]);
@@ -92,8 +92,7 @@ describe('the injector', () => {
     expect(r.activeFaults.size).toBe(0);
   });
 
-  it('heals everything when it is killed, says so when it is back, and injects nothing again', async () => {
-    const r = await injectorRig();
+  it('heals everything when it is killed, says so when it is back, and injects nothing again', async ({ r }) => {
     await r.begin([
       slow,
       { name: 'full', kind: 'disk.full', at: '1s' },
@@ -115,8 +114,7 @@ describe('the injector', () => {
     expect(await r.begin([slow])).toBe('test-2.1');
   });
 
-  it('kills actors by path and by pattern, and says when nothing is there', async () => {
-    const r = await injectorRig();
+  it('kills actors by path and by pattern, and says when nothing is there', async ({ r }) => {
     const incarnation = (path: string) =>
       r.tree
         .state()
@@ -148,8 +146,7 @@ describe('the injector', () => {
     expect(r.events().at(-1)?.reason).toBe('FaultMissed');
   });
 
-  it('refuses what can do nothing on this node', async () => {
-    const r = await injectorRig();
+  it('refuses what can do nothing on this node', async ({ r }) => {
     for (const [fault, why] of [
       [{ kind: 'http.down', action: 'error' }, 'no HTTP source'],
       [{ kind: 'api.partition' }, 'no cluster'],
@@ -170,16 +167,14 @@ describe('the injector', () => {
     expect(r.ports.host.memory?.()).toEqual({ capacityBytes: 100, availableBytes: 50 });
   });
 
-  it('takes a bounded number of scenarios', async () => {
-    const r = await injectorRig();
+  it('takes a bounded number of scenarios', async ({ r }) => {
     for (let i = 0; i < LIVE_SCENARIOS_MAX; i++) await r.begin([slow]);
     expect(await r.inject([slow])).toMatchObject({ ok: false, status: 429 });
     await r.stop();
     expect(await r.inject([slow])).toMatchObject({ ok: true });
   });
 
-  it('drops, delays and reorders mail, never its own', async () => {
-    const r = await injectorRig();
+  it('drops, delays and reorders mail, never its own', async ({ r }) => {
     const send = (type: string) => r.tree.registry.send(worker, { type });
     await r.begin([{ kind: 'mailbox', action: 'drop', select: { actors: '**', events: ['pod.*', 'faults.*'] } }]);
     send('pod.dirty');

@@ -4,7 +4,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { OWN_ENDS } from '@actorlet/kubelet/machines/pod/ends/ownEnds.ts';
 import type { RuntimeContainer } from '@actorlet/kubelet/machines/pod/runtime/seen.ts';
 import { chooseTerminationMessage, headBytes } from '@actorlet/kubelet/machines/pod/runtime/terminationMessage.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { seeded } from '../../src/border.ts';
 import { type Door, READ_QUERIES } from '../../src/secrets/doors.ts';
 import { Secrets } from '../../src/secrets/secrets.ts';
@@ -13,6 +13,7 @@ import { planted } from './planted.ts';
 
 const hashed = (key: string) => (text: string) => createHash('sha256').update(`${key} ${text}`).digest('hex');
 const secrets = (more: object = {}) => new Secrets({ hash: hashed('key'), ...more });
+const it = test.extend('s', () => secrets());
 const by = (door: Door, key = '') => ({ key, door });
 const OPEN = by('open');
 const json = (value: object) => JSON.stringify(value);
@@ -62,8 +63,7 @@ describe('a stand-in', () => {
     },
   );
 
-  it('is no other value’s, however short both are', () => {
-    const s = secrets();
+  it('is no other value’s, however short both are', ({ s }) => {
     const values = [...'abcdefghijklmnopqrstuvwxyz0123456789', 'aa', 'ab', 'ba', 'true', 'tru', '!', '"', '\n', 'é', 'ü'];
     expect(new Set(values.map((value) => s.standIn(value))).size).toBe(values.length);
   });
@@ -73,28 +73,24 @@ describe('a stand-in', () => {
     expect(a).not.toBe(b);
   });
 
-  it('of base64 decodes to the stand-in of what it holds, of names and passwords to both', () => {
-    const s = secrets();
+  it('of base64 decodes to the stand-in of what it holds, of names and passwords to both', ({ s }) => {
     expect(atob(s.text(btoa('Correct-Horse-77'), by('base64')))).toBe(s.standIn('Correct-Horse-77'));
     expect(atob(s.text(btoa('puller:hunter2'), by('auth', 'auth')))).toBe(`${s.standIn('puller')}:${s.standIn('hunter2')}`);
   });
 
-  it('of words keeps what the tree expands, so that it is as long after that', () => {
-    const s = secrets();
+  it('of words keeps what the tree expands, so that it is as long after that', ({ s }) => {
     expect(s.text('--a=$(A)$$(A)b', by('words'))).toBe(`${s.standIn('--a=')}$(A)$$${s.standIn('(A)b')}`);
     expect(s.text('$$$', by('words'))).not.toBe('$$$');
   });
 
-  it('of a header keeps the scheme', () => {
-    const s = secrets();
+  it('of a header keeps the scheme', ({ s }) => {
     expect(s.text('Bearer hunter2', by('token', 'authorization'))).toBe(`Bearer ${s.standIn('hunter2')}`);
     expect(s.text(`Basic ${btoa('me:pass')}`, by('token'))).toBe(`Basic ${btoa(`${s.standIn('me')}:${s.standIn('pass')}`)}`);
     expect(s.door('authorization', { authorization: 'Bearer x' }, by('open', 'headers'))).toBe('token');
     expect(s.door('authorization', { authorization: { mode: 'AlwaysAllow' } }, by('open', 'config'))).toBe('open');
   });
 
-  it('of a line of a log is the one that it has in a last message', () => {
-    const s = secrets();
+  it('of a line of a log is the one that it has in a last message', ({ s }) => {
     const made = s.text('2026-01-01T00:00:00Z stdout F the first line\n2026-01-01T00:00:01Z stdout F and it says hunter2\n', by('log'));
     const [first = '', second = ''] = made.split('\n').map((line) => line.split(' F ')[1] ?? '');
     expect(made).not.toMatch(/first|hunter2/);
@@ -126,8 +122,7 @@ describe('a stand-in', () => {
     }
   });
 
-  it('of credentials stays JSON, with escapes in it', () => {
-    const s = secrets();
+  it('of credentials stays JSON, with escapes in it', ({ s }) => {
     const escaped = JSON.stringify({ auths: { r: { auth: btoa('me:a\\b"c'), username: 'a\\b' } } });
     expect(() => JSON.parse(atob(s.text(btoa(escaped), by('credentials64'))))).not.toThrow();
   });
@@ -197,15 +192,13 @@ describe('a stand-in', () => {
     for (const part of stays) expect(made).toContain(part);
   });
 
-  it('of a command in one text is that of each of its words, which its output may repeat', () => {
-    const s = secrets();
+  it('of a command in one text is that of each of its words, which its output may repeat', ({ s }) => {
     expect(s.door('cmd', new URLSearchParams({ cmd: 'x' }), OPEN)).toBe('line');
     const [echo, , word = ''] = s.text('echo  hunter2-word', by('line')).split(' ');
     expect([echo, s.free('hunter2-word\n')]).toEqual([s.standIn('echo'), `${word}\n`]);
   });
 
-  it('of the folder of a sub-path is the same in a mount and in a table of mounts', () => {
-    const s = secrets();
+  it('of the folder of a sub-path is the same in a mount and in a table of mounts', ({ s }) => {
     const [root, path] = ['/r/pods/u/volumes/kubernetes.io~empty-dir/e/x-hunter2/logs', '/r/pods/u/volume-subpaths/e/main/0'];
     const other = '28 1 0:5 / /r/pods/u/volumes/kubernetes.io~csi/c/mount rw - ext4 /dev/a rw';
     const made = s.text(root, by(s.door('root', { path, root }, OPEN)));
@@ -217,8 +210,7 @@ describe('a stand-in', () => {
     expect(s.door('root', { path: '/r/pods/u/volumes/kubernetes.io~local-volume/v', root }, OPEN)).toBe('open');
   });
 
-  it('of options of a mount hides who asks, and is known in a list and in one text', () => {
-    const s = secrets();
+  it('of options of a mount hides who asks, and is known in a list and in one text', ({ s }) => {
     const made = s.text('password=abc', by('option'));
     expect(made).toMatch(/^password=(?!abc)[a-z]{3}$/);
     expect(s.text('hard,user=me,password=abc,nfsvers=4.2', by('option'))).toBe(`hard,user=${s.standIn('me')},${made},nfsvers=4.2`);
@@ -237,8 +229,7 @@ describe('a stand-in', () => {
     expect(['tailLines', 'sig', 'access_token', 'cmd'].map(door)).toEqual(['open', 'secret', 'secret', 'line']);
   });
 
-  it('stays hidden in what a runtime says of an image, and a name stays where a variable has it for its value', () => {
-    const s = secrets();
+  it('stays hidden in what a runtime says of an image, and a name stays where a variable has it for its value', ({ s }) => {
     const image = 'me:hushhush@registry.example/x:1';
     for (const [key, value] of Object.entries({ name: 'checkout', image })) {
       const owner = { [key]: value };
@@ -250,8 +241,7 @@ describe('a stand-in', () => {
     expect(s.free('xcheckoutx')).not.toContain('checkout');
   });
 
-  it('of an image hides what stands before it, and no digest', () => {
-    const s = secrets();
+  it('of an image hides what stands before it, and no digest', ({ s }) => {
     expect(s.text('me:secret@registry.example/x:1', by('image'))).toBe(`${s.standIn('me')}:${s.standIn('secret')}@registry.example/x:1`);
     expect(s.text(`nginx:1.25@sha256:${'0'.repeat(64)}`, by('image'))).toBe(`nginx:1.25@sha256:${'0'.repeat(64)}`);
   });
@@ -296,8 +286,7 @@ describe('a text', () => {
     },
   );
 
-  it('of a runtime about the end of a container has the stand-in that it has in the status of the pod', () => {
-    const s = secrets();
+  it('of a runtime about the end of a container has the stand-in that it has in the status of the pod', ({ s }) => {
     const message = 'no such file: qqq';
     const seen = JSON.parse(s.text(json({ status: { id: 'c1', exitCode: 128, imageRef: 'sha256:1', message } }), OPEN));
     const shown = JSON.parse(s.text(json({ lastState: { terminated: { exitCode: 128, message } } }), OPEN));
@@ -309,8 +298,7 @@ describe('a text', () => {
     expect(s.text(status, OPEN)).toBe(status);
   });
 
-  it('of a Secret loses all of its data; of a ConfigMap none', () => {
-    const s = secrets();
+  it('of a Secret loses all of its data; of a ConfigMap none', ({ s }) => {
     const secret = { kind: 'Secret', type: 'Opaque', metadata: { name: 's' }, data: { password: btoa('x') } };
     expect(s.text(json(secret), OPEN)).not.toContain(btoa('x'));
     expect(s.text(json({ kind: 'List', items: [{ ...secret, kind: undefined }] }), OPEN)).not.toContain(btoa('x'));
@@ -328,16 +316,14 @@ describe('a text', () => {
     expect(of([{ subPath: 'x' }])).not.toContain('"logs"');
   });
 
-  it('loses tokens and private keys that nobody announced', () => {
-    const s = secrets();
+  it('loses tokens and private keys that nobody announced', ({ s }) => {
     const token = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJub2RlIn0.c2lnbmF0dXJl';
     expect(s.text(`Bearer ${token}`, OPEN)).not.toContain(token);
     const key = '-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n';
     expect(s.text(key, OPEN)).not.toContain('MIGHAgEAMBMG');
   });
 
-  it('that repeats a header loses its token, and no word', () => {
-    const s = secrets();
+  it('that repeats a header loses its token, and no word', ({ s }) => {
     const made = s.text(
       'denied: Authorization: Bearer sha-4-xyz, then bearer a1b2c3d4e5==; Basic dXNlcjpwYXNz; Basic authentication failed',
       by('free'),
@@ -355,8 +341,7 @@ describe('a text', () => {
     expect(made).not.toContain('c2VjcmV0LXRva2Vu');
   });
 
-  it('of a program loses what is known, however it is written, and is the same each time', () => {
-    const s = secrets();
+  it('of a program loses what is known, however it is written, and is the same each time', ({ s }) => {
     const secret = 'p "w"\n\\1 ü';
     const first = s.text('it says secret-2', by('free'));
     s.standIn(secret);
@@ -373,8 +358,7 @@ describe('a text', () => {
     expect(s.text('it says secret-2', by('free'))).toBe(first);
   });
 
-  it('is looked through in time that grows with its length alone', () => {
-    const s = secrets();
+  it('is looked through in time that grows with its length alone', ({ s }) => {
     for (let i = 0; i < 3_000; i++) s.standIn(`secret-number-${i}`);
     const began = process.cpuUsage();
     for (let i = 0; i < 20; i++) s.free(`${i}${'{'.repeat(100_000)}`);
@@ -386,8 +370,7 @@ describe('a text', () => {
     expect(process.cpuUsage(began).user / 1_000).toBeLessThan(5_000);
   });
 
-  it('is looked through soon after each new secret, and one that begins like another is told from it', () => {
-    const s = secrets();
+  it('is looked through soon after each new secret, and one that begins like another is told from it', ({ s }) => {
     const known = Array.from({ length: 1_500 }, (_, i) => `a-long-beginning-${i}-`.padEnd(900, 'x'));
     const began = process.cpuUsage();
     for (const secret of known) expect(s.free(`with ${s.standIn(secret) === '' ? '' : secret} in it`)).not.toContain('beginning');
@@ -397,8 +380,7 @@ describe('a text', () => {
     expect(s.free('a-long-b, a-long-beach')).toBe('a-long-b, a-long-beach');
   });
 
-  it('that is nested deeper than the stack is replaced as a whole', () => {
-    const s = secrets();
+  it('that is nested deeper than the stack is replaced as a whole', ({ s }) => {
     const text = `{"env":${'['.repeat(100_000)}"swordfish-3"${']'.repeat(100_000)}}`;
     for (const made of [s.text(text, OPEN), s.standIn(text)]) {
       expect(made).toHaveLength(text.length);
@@ -406,8 +388,7 @@ describe('a text', () => {
     }
   });
 
-  it('is looked through as soon where all of it may begin a token, or a secret', () => {
-    const s = secrets();
+  it('is looked through as soon where all of it may begin a token, or a secret', ({ s }) => {
     const began = process.cpuUsage();
     expect(s.free('eyJ'.repeat(80_000))).toHaveLength(240_000);
     for (let i = 0; i < 1_900; i++) s.standIn(`${'a'.repeat(300)}${i}`);

@@ -3,7 +3,7 @@
 import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { podsView } from '../../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../../src/machines/pods/status/messages.ts';
 
@@ -11,6 +11,8 @@ import { until } from '../../harness.ts';
 import { record, running, statusView, viewOfPods } from '../../metrics/samples.ts';
 import { type Lab, serverCa } from '../lab.ts';
 import { ann, say, start, uid, WAIT_MS, web } from '../node.ts';
+
+const it = test.extend('s', () => start());
 
 describe('container logs', () => {
   const STAMP = '2026-01-01T00:00:00.000000000Z';
@@ -44,8 +46,7 @@ describe('container logs', () => {
     return { got, leave: () => req.destroy() };
   }
 
-  it('give a file with the options of the query', async () => {
-    const s = await start();
+  it('give a file with the options of the query', async ({ s }) => {
     put(s.dir, '0.log', `${lines('one', 'two')}${STAMP} stdout P thr\n${STAMP} stdout F ee\n${STAMP} stdout F torn`);
     const get = async (query: string) => (await s.ask(`/containerLogs/default/web/main?${query}`)).body;
     expect(await get('')).toBe('one\ntwo\nthree\ntorn\n');
@@ -58,14 +59,12 @@ describe('container logs', () => {
     expect((await s.ask('/containerLogs/default/web/main?tailLines=x')).status).toBe(400);
     expect((await s.ask('/containerLogs/default/web/main?limitBytes=0')).status).toBe(422);
   });
-  it('have tails over many blocks', async () => {
-    const s = await start();
+  it('have tails over many blocks', async ({ s }) => {
     put(s.dir, '0.log', lines(...Array.from({ length: 9_000 }, (_, i) => `line ${i}`)));
     const tail = (await s.ask('/containerLogs/default/web/main?tailLines=4000')).body.trim().split('\n');
     expect([tail.length, tail[0], tail.at(-1)]).toEqual([4000, 'line 5000', 'line 8999']);
   });
-  it('have lines of any length', async () => {
-    const s = await start();
+  it('have lines of any length', async ({ s }) => {
     const [long, longer] = ['x'.repeat(1_500_000), 'y'.repeat(3_000_000)];
     put(s.dir, '0.log', lines('one', long, 'two', longer));
     const { body } = await s.ask('/containerLogs/default/web/main?timestamps=true');
@@ -73,8 +72,7 @@ describe('container logs', () => {
     const of = (text: string) => `${STAMP} ${text.slice(0, 3)} ${STAMP.length + 1 + text.length}`;
     expect(given).toEqual([of('one'), of(long), of('two'), of(longer), ' 0']);
   });
-  it('are of the run that is meant', async () => {
-    const s = await start();
+  it('are of the run that is meant', async ({ s }) => {
     put(s.dir, '2.log', lines('second'));
     put(s.dir, '3.log', lines('third'));
     const get = async (query = '') => (await s.ask(`/containerLogs/default/web/main?${query}`)).body;
@@ -85,8 +83,7 @@ describe('container logs', () => {
     say(s.lab, { main: { restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: ended } });
     expect([await get(), await get('previous=true')]).toEqual(['third\n', 'third\n']);
   });
-  it('that cannot be say why, and never as an empty answer (trap 37)', async () => {
-    const s = await start();
+  it('that cannot be say why, and never as an empty answer (trap 37)', async ({ s }) => {
     const status = async (path: string) => {
       const answer = await s.ask(`/containerLogs/${path}`);
       return `${answer.status} ${answer.body.trim()}`;
@@ -102,8 +99,7 @@ describe('container logs', () => {
     expect(await status('default/orphan/web')).toMatch(/^404 /);
     for (const path of ['', 'default', 'default/web']) expect(await status(path)).toBe('404 404: Page Not Found');
   });
-  it('do not leave their folder, by a path or by a link', async () => {
-    const s = await start();
+  it('do not leave their folder, by a path or by a link', async ({ s }) => {
     const secret = join(s.dir, 'tls.key');
     for (const path of [
       'default/web/..',
@@ -123,8 +119,7 @@ describe('container logs', () => {
     expect(answer.status).toBe(400);
     expect(answer.body).not.toContain('PRIVATE KEY');
   });
-  it('are followed as they grow, over a rotation, to the end of the container', async () => {
-    const s = await start();
+  it('are followed as they grow, over a rotation, to the end of the container', async ({ s }) => {
     const file = put(s.dir, '0.log', lines('one', 'two'));
     const { got } = follow(s.lab, '&tailLines=1');
     await until(() => got.text === 'two\n', WAIT_MS);
@@ -142,8 +137,7 @@ describe('container logs', () => {
     await until(() => got.ended, WAIT_MS);
     expect(got.text).toBe('two\nthree\nfour\nfive\nsix\nseven\n');
   });
-  it('are followed to their end when the pod goes: what was written last is given', async () => {
-    const s = await start();
+  it('are followed to their end when the pod goes: what was written last is given', async ({ s }) => {
     // As the API server sends a pod whose container runs: that status is in the record, and is the oldest there is.
     const containerStatuses = [
       {
@@ -168,8 +162,7 @@ describe('container logs', () => {
     await until(() => got.ended, WAIT_MS);
     expect(got.text).toBe('one\nbye\n');
   });
-  it('end with the life of a pod, not with that of its successor under the same UID', async () => {
-    const s = await start();
+  it('end with the life of a pod, not with that of its successor under the same UID', async ({ s }) => {
     put(s.dir, '0.log', lines('one'));
     const run = (containerID: string) => ({ main: { containerID, state: { running: { startedAt: STAMP } } } });
     say(s.lab, run('containerd://a'));
@@ -178,8 +171,7 @@ describe('container logs', () => {
     say(s.lab, run('containerd://b'));
     await until(() => got.ended, WAIT_MS);
   });
-  it('end when they were limited, and when the client leaves', async () => {
-    const s = await start();
+  it('end when they were limited, and when the client leaves', async ({ s }) => {
     const file = put(s.dir, '0.log', lines('one'));
     const limited = follow(s.lab, '&limitBytes=6');
     await until(() => limited.got.text === 'one\n', WAIT_MS);
@@ -194,8 +186,7 @@ describe('container logs', () => {
 });
 
 describe("the host's logs", () => {
-  it('are listed and given, and nothing outside of them', async () => {
-    const s = await start();
+  it('are listed and given, and nothing outside of them', async ({ s }) => {
     mkdirSync(join(s.dir, 'log', 'sub <b>'));
     writeFileSync(join(s.dir, 'log', 'sys.log'), 'hello');
     symlinkSync('/etc/passwd', join(s.dir, 'log', 'escape'));
