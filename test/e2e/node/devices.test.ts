@@ -1,12 +1,13 @@
 /** Device plugins beside a real daemon on a real containerd: devices, variables and mounts reach the container, and stay with it. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { startPlugin, type TestPlugin } from '../../allocation/devicePlugin.ts';
 import { askPodResources } from '../../edge/podResourcesClient.ts';
-import { BY_PROGRAM, buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import { BY_PROGRAM, type Daemon } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { manifest, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers, exec } from '../runtime.ts';
 
 const RESOURCE = 'e2e.example.com/gpu';
@@ -19,18 +20,13 @@ let plugin: TestPlugin | undefined;
 const folder = () => join(daemon.rootDir, 'device-plugins');
 const server = () => join(folder(), 'kubelet.sock');
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
+onContainerd((made) => {
+  ({ lab, daemon } = made);
   mkdirSync(join(daemon.dir, 'lib'));
   writeFileSync(join(daemon.dir, 'lib', 'driver.txt'), 'of the driver\n');
-  await daemon.start();
 });
-afterAll(async () => {
+afterAll(() => {
   plugin?.kill();
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
 });
 
 /** Starts it anew, as its own supervisor would, and registers it once somebody listens. */

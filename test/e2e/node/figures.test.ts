@@ -1,23 +1,13 @@
 /** /metrics/cadvisor on a real containerd and a real kernel: what dashboards read of cgroups and of pods' networks. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import { expect, it } from 'vitest';
+import type { Daemon } from '../daemon.ts';
 import { until } from '../lab/ports.ts';
 import { manifest, sh } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 
 const page = async (path: string): Promise<string> => (await fetch(`${daemon.readOnlyUrl}${path}`)).text();
-let lab: Containerd;
 let daemon: Daemon;
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab, {});
-  await daemon.start();
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
-});
+onContainerd((made) => ({ daemon } = made));
 
 it('tells throttling, memory, and the network of a pod, on the port that needs no token', async () => {
   const busy = sh('main', 'trap "exit 0" TERM; while :; do :; done', { resources: { limits: { cpu: '50m', memory: '64Mi' } } });

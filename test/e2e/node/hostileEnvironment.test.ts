@@ -1,30 +1,26 @@
 /** Environments that no process can be started with, on a real containerd and its kernel. */
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
 import { EXEC_STRING_BYTES_MAX } from '../../../src/machines/pod/execLimits.ts';
 import { type Cri, CriError } from '../../../src/ports/ports.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import type { Daemon } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { call, containerConfig, sandboxConfig } from '../lab/pods.ts';
 import { quietLog, realClock, until } from '../lab/ports.ts';
 import { manifest, sh, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 
 let lab: Containerd;
 let daemon: Daemon;
 let cri: Cri;
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
+onContainerd((made) => {
+  ({ lab, daemon } = made);
   cri = createGrpcCri({ endpoint: lab.endpoint, log: quietLog, clock: realClock });
-  daemon = await createDaemon(lab, {});
-  await daemon.start();
 });
-afterAll(async () => {
+afterAll(() => {
   cri?.close();
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
 });
 
 const residentMiB = () => Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${daemon.pid}/status`, 'utf8'))?.[1]) / 1024;

@@ -2,12 +2,13 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import { describe, expect, it } from 'vitest';
+import type { Daemon } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { PAUSE_IMAGE } from '../lab/images.ts';
 import { call } from '../lab/pods.ts';
 import { IMAGE, manifest, sh } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers, exec } from '../runtime.ts';
 
 /** containerLogMaxSize. */
@@ -16,23 +17,13 @@ const LARGE_BYTES = 16 * 1024;
 let lab: Containerd;
 let daemon: Daemon;
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(
-    lab,
-    {
-      containerLogMaxSize: String(LARGE_BYTES),
-      containerLogMaxFiles: 4,
-      containerLogMonitorInterval: '3s',
-    },
-    [`--pod-infra-container-image=${PAUSE_IMAGE}`],
-  );
-  await daemon.start();
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
+onContainerd((made) => ({ lab, daemon } = made), {
+  config: {
+    containerLogMaxSize: String(LARGE_BYTES),
+    containerLogMaxFiles: 4,
+    containerLogMonitorInterval: '3s',
+  },
+  flags: [`--pod-infra-container-image=${PAUSE_IMAGE}`],
 });
 
 /** Names of images, without those by digest. */

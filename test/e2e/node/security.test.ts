@@ -4,12 +4,13 @@
  */
 import { existsSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Container, PodSpec, SecurityContext } from '../../../src/machines/kube/podTable.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import type { Daemon } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { until } from '../lab/ports.ts';
 import { manifest, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers, exec, hostPid, sandboxes } from '../runtime.ts';
 
 let lab: Containerd;
@@ -17,16 +18,7 @@ let daemon: Daemon;
 /** A failed start is tried again after 10 s at the latest, on a machine that has other things to do. */
 const LONG_MS = 90_000;
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab, { allowedUnsafeSysctls: ['kernel.msg*', 'net.core.somaxconn'] });
-  await daemon.start();
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
-});
+onContainerd((made) => ({ lab, daemon } = made), { config: { allowedUnsafeSysctls: ['kernel.msg*', 'net.core.somaxconn'] } });
 
 async function runs(name: string, own: SecurityContext, spec: Partial<PodSpec> = {}, more: Partial<Container> = {}): Promise<string> {
   daemon.put(`${name}.yaml`, manifest(name, [steady('main', { ...more, securityContext: own })], { spec }));

@@ -4,11 +4,12 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
-import { buildDaemon, createDaemon, type Daemon, type PodView } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import type { Daemon, PodView } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers } from '../runtime.ts';
 
 const WAIT_MS = 90_000;
@@ -18,19 +19,14 @@ let daemon: Daemon;
 let evidence: string;
 const servers: Server[] = [];
 
-beforeAll(async () => {
-  await buildDaemon();
+onContainerd((made) => {
+  ({ lab, daemon } = made);
   evidence = mkdtempSync(join(tmpdir(), 'actorlet-hooks-'));
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
-  await daemon.start();
 });
 afterAll(async () => {
   for (const server of servers) server.closeAllConnections();
   await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
-  await daemon?.dispose();
   rmSync(evidence, { recursive: true, force: true });
-  expect(await lab?.stop()).toEqual([]);
 });
 
 /** A server on loopback that answers 500; what it was asked. */

@@ -1,11 +1,12 @@
 /** The life of pods on a real containerd: what reaches the container, how it ends, how it is started again. */
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import { describe, expect, it } from 'vitest';
+import type { Daemon } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { until } from '../lab/ports.ts';
 import { manifest, OTHER_IMAGE, sh, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers, exec, hostPid, Instances, ms, sandboxes, statusOf } from '../runtime.ts';
 
 /** The first back-off, less what two clocks may differ by. */
@@ -13,16 +14,7 @@ const BACK_OFF_MS = 9_900;
 let lab: Containerd;
 let daemon: Daemon;
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
-  await daemon.start();
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
-});
+onContainerd((made) => ({ lab, daemon } = made));
 
 /** The value of one file of a cgroup of that process, in either hierarchy; undefined where there is none. */
 function cgroupValue(pid: number, v1: [controller: string, file: string], v2: string): string | undefined {

@@ -1,29 +1,23 @@
 /** Probes on a real containerd: each kind failing and recovering, what it does to the container, and no flips for a restart. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Container } from '../../../src/machines/kube/podTable.ts';
 import { RUNS_ALL } from '../../rotation.ts';
-import { buildDaemon, createDaemon, type Daemon, type PodView } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import type { Daemon, PodView } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { until } from '../lab/ports.ts';
 import { manifest, sh, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers, exec, hostPid, running } from '../runtime.ts';
 
 let lab: Containerd;
 let daemon: Daemon;
 const helpers: ChildProcess[] = [];
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
-  await daemon.start();
-});
-afterAll(async () => {
+onContainerd((made) => ({ lab, daemon } = made));
+afterAll(() => {
   for (const child of helpers) child.kill('SIGKILL');
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
 });
 
 const WAIT_MS = 60_000;

@@ -1,11 +1,12 @@
 /** Parts of volumes on a real containerd and a real kernel: shown to containers, kept inside, taken away with the pod (trap 54, 60). */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parseMountinfo } from '../../../src/machines/host/mountinfo.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import type { Daemon } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { IMAGE, manifest, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers, exec } from '../runtime.ts';
 
 /** Each waits for single things within bounds of their own. */
@@ -14,18 +15,7 @@ vi.setConfig({ testTimeout: 400_000 });
 let lab: Containerd;
 let daemon: Daemon;
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
-  await daemon.start();
-});
-afterAll(async () => {
-  const left = daemon === undefined ? [] : mounted();
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
-  expect(left).toEqual([]);
-});
+onContainerd((made) => ({ lab, daemon } = made), { left: () => mounted() });
 
 /** Mount points below the daemon's root directory, as the kernel has them. */
 function mounted(): string[] {

@@ -1,32 +1,22 @@
 /** Values of pages of figures, beside what the reference kubelet 1.36.2 told of the same pods on cgroup v1 (test/reference/compare.ts). */
 import { existsSync, readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { rowDifferences } from '../../reference/classes.ts';
 import { isKnown } from '../../reference/known.ts';
 import { isRecorded, RECORDED, RECORDED_PAGES, RECORDING, type Recording, rowsOfRecording } from '../../reference/recording.ts';
 import { rowsOfPages } from '../../reference/rows.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import type { Daemon } from '../daemon.ts';
 import { until } from '../lab/ports.ts';
 import { manifest } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 
 /** The kernel counts other things there. */
 const CGROUP_V2 = existsSync('/sys/fs/cgroup/cgroup.controllers');
 /** The pod `writes` has written by then. */
 const SETTLED = { timeoutMs: 60_000, everyMs: 1_000 };
 
-let lab: Containerd;
 let daemon: Daemon;
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab, {}, ['--node-ip=127.0.0.1']);
-  await daemon.start();
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
-});
+onContainerd((made) => ({ daemon } = made), { flags: ['--node-ip=127.0.0.1'] });
 
 async function told() {
   const pages: Record<string, { status: number; type: string; text: string }> = {};

@@ -2,28 +2,18 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseMountinfo } from '../../../src/machines/host/mountinfo.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import type { Daemon } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers, exec } from '../runtime.ts';
 
 let lab: Containerd;
 let daemon: Daemon;
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
-  await daemon.start();
-});
-afterAll(async () => {
-  const left = daemon === undefined ? [] : mounted();
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
-  expect(left).toEqual([]);
-});
+onContainerd((made) => ({ lab, daemon } = made), { left: () => mounted() });
 
 /** Mount points below the daemon's root directory, as the kernel has them; of one pod, or of all. */
 function mounted(uid = ''): string[] {

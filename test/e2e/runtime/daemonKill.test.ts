@@ -1,12 +1,13 @@
 /** kill -9 of the daemon, in the middle of a burst of new pods and when all is quiet: nothing restarted, nothing twice. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { RUNS_ALL, rotating } from '../../rotation.ts';
-import { buildDaemon, createDaemon, type Daemon, NODE_NAME, type PodView } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import { type Daemon, NODE_NAME, type PodView } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { until } from '../lab/ports.ts';
 import { manifest, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { containers, running, sandboxes, statusOf } from '../runtime.ts';
 
 let lab: Containerd;
@@ -16,18 +17,9 @@ const PODS = RUNS_ALL ? 20 : 10;
 const MOMENT = { everyMs: 10 };
 const names = (burst: string) => Array.from({ length: PODS }, (_, i) => `${burst}-${String(i).padStart(2, '0')}`);
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
-  await daemon.start();
-});
+onContainerd((made) => ({ lab, daemon } = made));
 beforeEach(async () => {
   if (!daemon.alive()) await daemon.start();
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
 });
 
 const of = (burst: string, all: Record<string, string>) =>

@@ -1,8 +1,9 @@
 /** containerd killed, or frozen, under a daemon with running pods: nobody's container is restarted, and life goes on after. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import { beforeAll, expect, it } from 'vitest';
+import type { Daemon } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { hostPid, running } from '../runtime.ts';
 
 let lab: Containerd;
@@ -12,19 +13,12 @@ const AWAY_MS = 10_000;
 const BACK_MS = 30_000;
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+onContainerd((made) => ({ lab, daemon } = made));
 beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
-  await daemon.start();
   for (const name of ['a', 'b', 'c']) daemon.put(`${name}.yaml`, manifest(name, [steady('one'), steady('two')]));
   for (const name of ['a', 'b', 'c']) {
     await daemon.podWhere(name, `${name} ready`, (p) => p.status.containerStatuses?.every((c) => c.ready) === true);
   }
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
 });
 
 it('keeps every container over ten seconds without containerd, and then does what came up meanwhile', async () => {

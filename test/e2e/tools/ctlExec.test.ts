@@ -1,30 +1,22 @@
 /** actorctl exec on a real containerd: a shell in a terminal, input and its end, both outputs, exit codes. */
 import { execFile, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { expectRestored, type InTerminal, inTerminal, over } from '../../../packages/ctl/test/inTerminal.ts';
-import { buildDaemon, createDaemon, type Daemon } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import type { Daemon } from '../daemon.ts';
 import { until } from '../lab/ports.ts';
 import { manifest, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 
 const CTL = join(import.meta.dirname, '../../../bin/actorctl');
 const WAIT_MS = 60_000;
-let lab: Containerd;
 let daemon: Daemon;
 const socket = (): string => join(daemon.rootDir, 'actorlet.sock');
 
+onContainerd((made) => ({ daemon } = made));
 beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab);
-  await daemon.start();
   daemon.put('web.json', manifest('web', [steady()]));
   await daemon.phase('web', 'Running', WAIT_MS);
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
 });
 
 interface Outcome {

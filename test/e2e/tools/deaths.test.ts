@@ -3,11 +3,12 @@ import { readdirSync, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import type { DeathHead } from '../../../src/machines/reclaim/deaths/messages.ts';
-import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import { type Daemon, NODE_NAME } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { hostPid, running } from '../runtime.ts';
 
 const SECRET = 'correct-horse-battery';
@@ -16,18 +17,16 @@ let daemon: Daemon;
 /** Takes connections, and never answers. */
 let silent: Server;
 
-beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  silent = createServer(() => {}).listen(0, '127.0.0.1');
-  daemon = await createDaemon(lab, {}, ['--actorlet-deaths-stuck-after=5s']);
-  await daemon.start();
-});
-afterAll(async () => {
-  await daemon?.dispose();
+onContainerd(
+  (made) => {
+    ({ lab, daemon } = made);
+    silent = createServer(() => {}).listen(0, '127.0.0.1');
+  },
+  { flags: ['--actorlet-deaths-stuck-after=5s'] },
+);
+afterAll(() => {
   silent?.close();
   silent?.closeAllConnections();
-  expect(await lab?.stop()).toEqual([]);
 });
 
 async function deaths(name: string): Promise<DeathHead[]> {

@@ -2,11 +2,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { InjectionView } from '@actorlet/faults/src/live.ts';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type ActorView, findActor } from '../../../src/machines/supervision/actorState.ts';
-import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../daemon.ts';
-import { type Containerd, startContainerd } from '../lab/containerd.ts';
+import { type Daemon, NODE_NAME } from '../daemon.ts';
+import type { Containerd } from '../lab/containerd.ts';
 import { manifest, steady } from '../manifests.ts';
+import { onContainerd } from '../onContainerd.ts';
 import { hostPid, running } from '../runtime.ts';
 
 const LONG_MS = 90_000;
@@ -15,18 +16,11 @@ let daemon: Daemon;
 /** What the bystander's container was before any fault. */
 let bystander: string | undefined;
 
+onContainerd((made) => ({ lab, daemon } = made), { flags: ['--actorlet-fault-injection'] });
 beforeAll(async () => {
-  await buildDaemon();
-  lab = await startContainerd();
-  daemon = await createDaemon(lab, {}, ['--actorlet-fault-injection']);
-  await daemon.start();
   daemon.put('bystander.yaml', manifest('bystander', [steady()]));
   await daemon.phase('bystander', 'Running', LONG_MS);
   bystander = (await running(lab))['bystander/main'];
-});
-afterAll(async () => {
-  await daemon?.dispose();
-  expect(await lab?.stop()).toEqual([]);
 });
 
 async function injected(): Promise<InjectionView[]> {
