@@ -6,11 +6,12 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { connect } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { Authority, type KeyPair } from '../e2e/lab/pki.ts';
 import { sh } from '../e2e/manifests.ts';
-import { type Cluster, DEFAULT_NAMESPACE, LONG, lifeOf, STAY, startCluster } from './cluster.ts';
+import { type Cluster, DEFAULT_NAMESPACE, LONG, lifeOf, STAY } from './cluster.ts';
+import { onCluster } from './hooks.ts';
 
 let cluster: Cluster;
 let pod: Pod;
@@ -23,15 +24,15 @@ interface Answer {
 }
 type Who = { cert?: KeyPair; bearer?: string };
 
-beforeAll(async () => {
-  cluster = await startCluster({ config: { enableDebuggingHandlers: true, enableSystemLogHandler: true } });
-  await cluster.create('web', { containers: [sh('main', `echo ${SECRET}; ${STAY}`)] });
-  pod = await cluster.ready('web');
-  await cluster.daemon.wait('its log', async () => (await cluster.kubectl('logs', 'web')) === `${SECRET}\n`, LONG);
-});
-afterAll(async () => {
-  await cluster?.stop();
-});
+onCluster(
+  async (made) => {
+    cluster = made;
+    await cluster.create('web', { containers: [sh('main', `echo ${SECRET}; ${STAY}`)] });
+    pod = await cluster.ready('web');
+    await cluster.daemon.wait('its log', async () => (await cluster.kubectl('logs', 'web')) === `${SECRET}\n`, LONG);
+  },
+  { config: { enableDebuggingHandlers: true, enableSystemLogHandler: true } },
+);
 
 /** One request on a connection of its own, the path as it is. A failed handshake is status 0 with its code. */
 function ask(path: string, who: Who = {}, o: { method?: string; headers?: Record<string, string>; body?: string } = {}): Promise<Answer> {

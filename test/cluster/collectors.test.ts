@@ -6,20 +6,13 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { request as plain } from 'node:http';
 import { request } from 'node:https';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NODE_NAME } from '../e2e/daemon.ts';
-import {
-  createReferenceKubelet,
-  REFERENCE_LOGS,
-  type ReferenceKubelet,
-  whyNoReferenceKubelet,
-} from '../e2e/lab/cluster/referenceKubelet.ts';
+import { REFERENCE_LOGS, type ReferenceKubelet } from '../e2e/lab/cluster/referenceKubelet.ts';
 import { parseExposition } from '../e2e/lab/metricsApi.ts';
 import { sh } from '../e2e/manifests.ts';
-import { type Cluster, DEFAULT_NAMESPACE, LONG, PROBE_TIMEOUT_S, STAY, startCluster } from './cluster.ts';
-
-const whyNot = whyNoReferenceKubelet();
-if (whyNot !== undefined) console.warn(`not run: ${whyNot}`);
+import { type Cluster, DEFAULT_NAMESPACE, LONG, PROBE_TIMEOUT_S, STAY } from './cluster.ts';
+import { besideReference } from './hooks.ts';
 
 interface Answer {
   status: number;
@@ -87,10 +80,8 @@ let cluster: Cluster;
 let reference: ReferenceKubelet;
 const tokens = new Map<As, string>();
 
-beforeAll(async () => {
-  if (whyNot !== undefined) return;
-  cluster = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
-  reference = await createReferenceKubelet(cluster);
+const whyNot = besideReference(async (made) => {
+  ({ cluster, reference } = made);
   const rights: Partial<Record<As, string>> = {
     scraper: 'nodes/metrics,nodes/stats',
     reader: 'nodes/proxy,nodes/pods,nodes/healthz,nodes/configz',
@@ -107,11 +98,6 @@ beforeAll(async () => {
     });
     tokens.set(as, (made.body as { status: { token: string } }).status.token);
   }
-});
-afterAll(async () => {
-  await reference?.end('SIGKILL');
-  await cluster?.stop();
-  await reference?.dispose();
 });
 
 function ask({ as = 'nobody', path, accept, health }: (typeof CALLS)[number], healthPort: number): Promise<Answer> {

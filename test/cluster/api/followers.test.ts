@@ -1,19 +1,15 @@
 /** What follows a pod through kubectl (logs, exec, attach, port-forward) ends with the pod, or with the run of its container. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { until } from '../../e2e/lab/ports.ts';
 import { sh } from '../../e2e/manifests.ts';
-import { type Cluster, LONG, type Running, STAY, startCluster, startKubectl } from '../cluster.ts';
+import { type Cluster, LONG, type Running, STAY, startKubectl } from '../cluster.ts';
+import { onCluster } from '../hooks.ts';
 
 let cluster: Cluster;
 /** Between the end of what is followed and the end of kubectl. The reference takes less than a second. */
 const END_MS = 5_000;
 
-beforeAll(async () => {
-  cluster = await startCluster();
-});
-afterAll(async () => {
-  await cluster?.stop();
-});
+onCluster((made) => (cluster = made));
 
 const kubectl = (...args: string[]): Running => startKubectl(cluster.plane, args, '', true);
 /** Ends it if it does not end by itself. */

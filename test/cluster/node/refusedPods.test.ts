@@ -2,36 +2,21 @@
  * A Deployment whose pods the node refuses makes new ones for ever. How fast: beside the reference kubelet, on the same node, at
  * the same control plane, turn by turn. A node that refuses faster makes its cluster work harder.
  */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { NODE_NAME } from '../../e2e/daemon.ts';
-import {
-  createReferenceKubelet,
-  REFERENCE_LOGS,
-  type ReferenceKubelet,
-  whyNoReferenceKubelet,
-} from '../../e2e/lab/cluster/referenceKubelet.ts';
+import type { ReferenceKubelet } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { IMAGE } from '../../e2e/manifests.ts';
-import { type Cluster, LONG, startCluster } from '../cluster.ts';
+import { type Cluster, LONG } from '../cluster.ts';
+import { besideReference } from '../hooks.ts';
 
 const MEASURED_MS = 20_000;
 /** Two machines' worth of noise: the agents take turns, and share this one with whatever else runs. */
 const NOISE = 1.15;
-const whyNot = whyNoReferenceKubelet();
-if (whyNot !== undefined) console.warn(`not run: ${whyNot}`);
 
 let cluster: Cluster;
 let reference: ReferenceKubelet;
 
-beforeAll(async () => {
-  if (whyNot !== undefined) return;
-  cluster = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
-  reference = await createReferenceKubelet(cluster);
-});
-afterAll(async () => {
-  await reference?.end('SIGKILL');
-  await cluster?.stop();
-  await reference?.dispose();
-});
+const whyNot = besideReference((made) => ({ cluster, reference } = made));
 
 /** Pods of the Deployment that were refused meanwhile. */
 async function refusedIn(ms: number): Promise<number> {

@@ -4,38 +4,26 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { minorVersion } from '../../e2e/lab/cluster/controlPlane.ts';
-import {
-  createReferenceKubelet,
-  REFERENCE_LOGS,
-  type ReferenceKubelet,
-  whyNoReferenceKubelet,
-} from '../../e2e/lab/cluster/referenceKubelet.ts';
+import { REFERENCE_LOGS, type ReferenceKubelet } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { manifest, sh, steady } from '../../e2e/manifests.ts';
-import { type Cluster, DEFAULT_NAMESPACE, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster, startKubectl } from '../cluster.ts';
+import { type Cluster, DEFAULT_NAMESPACE, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startKubectl } from '../cluster.ts';
+import { besideReference } from '../hooks.ts';
 import { Witness } from '../witness.ts';
-
-const whyNot = whyNoReferenceKubelet();
-if (whyNot !== undefined) console.warn(`not run: ${whyNot}`);
 
 let cluster: Cluster;
 let reference: ReferenceKubelet;
 let witness: Witness;
 
-beforeAll(async () => {
-  if (whyNot !== undefined) return;
-  cluster = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
-  reference = await createReferenceKubelet(cluster);
+const whyNot = besideReference(async (made) => {
+  ({ cluster, reference } = made);
   witness = new Witness(cluster.lab).start();
 });
 afterAll(async () => {
   await witness?.stop();
-  await reference?.end('SIGKILL');
-  await cluster?.stop();
-  await reference?.dispose();
 });
 
 const upProbe = { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1, timeoutSeconds: PROBE_TIMEOUT_S, failureThreshold: 3 };

@@ -1,23 +1,17 @@
 /** A node whose pods use ResourceClaims, taken over from the reference kubelet and by it again: each reads the other's record of claims. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { decodeClaims } from '../../../src/machines/allocation/claims/checkpoint.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { minorVersion } from '../../e2e/lab/cluster/controlPlane.ts';
-import {
-  createReferenceKubelet,
-  REFERENCE_LOGS,
-  type ReferenceKubelet,
-  whyNoReferenceKubelet,
-} from '../../e2e/lab/cluster/referenceKubelet.ts';
+import type { ReferenceKubelet } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { begin, checkpointNow, end, look, StoryDriver } from '../../reference/claims/observeClaims.ts';
 import { pods } from '../../reference/claims/story.ts';
-import { type Cluster, LONG, startCluster } from '../cluster.ts';
+import { type Cluster, LONG } from '../cluster.ts';
+import { besideReference } from '../hooks.ts';
 
 const CLAIMS_SINCE = 36;
-const whyNot = whyNoReferenceKubelet() ?? (minorVersion('kubelet') < CLAIMS_SINCE ? 'the reference kubelet is too old' : undefined);
-if (whyNot !== undefined) console.warn(`not run: ${whyNot}`);
 
 let c: Cluster;
 let reference: ReferenceKubelet;
@@ -25,21 +19,19 @@ let driver: StoryDriver;
 /** By UID. */
 let known: Map<string, string>;
 
-beforeAll(async () => {
-  if (whyNot !== undefined) return;
-  c = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
-  reference = await createReferenceKubelet(c);
-  driver = new StoryDriver(c);
-  await reference.start();
-  await c.daemon.wait('the account', () => c.plane.hasAccount(), LONG);
-  await begin(c, driver);
-  ({ known } = await look(c, driver));
-});
+const whyNot = besideReference(
+  async (made) => {
+    ({ cluster: c, reference } = made);
+    driver = new StoryDriver(c);
+    await reference.start();
+    await c.daemon.wait('the account', () => c.plane.hasAccount(), LONG);
+    await begin(c, driver);
+    ({ known } = await look(c, driver));
+  },
+  () => (minorVersion('kubelet') < CLAIMS_SINCE ? 'the reference kubelet is too old' : undefined),
+);
 afterAll(async () => {
   driver?.driver?.stop();
-  await reference?.end('SIGKILL');
-  await c?.stop();
-  await reference?.dispose();
 });
 
 const onDisk = () => [...decodeClaims(readFileSync(join(c.daemon.rootDir, 'dra_manager_state'), 'utf8')).values()].map((r) => r.uid).sort();

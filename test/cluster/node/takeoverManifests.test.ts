@@ -2,35 +2,19 @@
  * A node of the reference kubelet with thirty static pods, written as badly as people write them: after the change to this node agent
  * each of them runs on, in the same container. So does a pod whose manifest nobody can read any more, until it is mended or removed.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NODE_NAME } from '../../e2e/daemon.ts';
-import {
-  createReferenceKubelet,
-  REFERENCE_LOGS,
-  type ReferenceKubelet,
-  whyNoReferenceKubelet,
-} from '../../e2e/lab/cluster/referenceKubelet.ts';
+import type { ReferenceKubelet } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { manifest, steady } from '../../e2e/manifests.ts';
 import { containers } from '../../e2e/runtime.ts';
 import { BAD_MANIFESTS } from '../badManifests.ts';
-import { type Cluster, LONG, startCluster } from '../cluster.ts';
-
-const whyNot = whyNoReferenceKubelet();
-if (whyNot !== undefined) console.warn(`not run: ${whyNot}`);
+import { type Cluster, LONG } from '../cluster.ts';
+import { besideReference } from '../hooks.ts';
 
 let cluster: Cluster;
 let reference: ReferenceKubelet;
 
-beforeAll(async () => {
-  if (whyNot !== undefined) return;
-  cluster = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
-  reference = await createReferenceKubelet(cluster);
-});
-afterAll(async () => {
-  await reference?.end('SIGKILL');
-  await cluster?.stop();
-  await reference?.dispose();
-});
+const whyNot = besideReference((made) => ({ cluster, reference } = made));
 
 const NAMES = [...BAD_MANIFESTS.keys(), 'broken', 'refused'];
 /** Of each pod the one container, running. */

@@ -1,33 +1,20 @@
 /** What pods were granted is the same to the reference kubelet and to the node agent that takes its node over, and back. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { minorVersion } from '../../e2e/lab/cluster/controlPlane.ts';
-import {
-  createReferenceKubelet,
-  REFERENCE_LOGS,
-  type ReferenceKubelet,
-  whyNoReferenceKubelet,
-} from '../../e2e/lab/cluster/referenceKubelet.ts';
+import type { ReferenceKubelet } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { steady } from '../../e2e/manifests.ts';
-import { type Cluster, DEFAULT_NAMESPACE, isReady, LONG, startCluster } from '../cluster.ts';
-
-const whyNot = whyNoReferenceKubelet() ?? (minorVersion('kubelet') < 35 ? 'the kubelet is older than 1.35' : undefined);
-if (whyNot !== undefined) console.warn(`not run: ${whyNot}`);
+import { type Cluster, DEFAULT_NAMESPACE, isReady, LONG } from '../cluster.ts';
+import { besideReference } from '../hooks.ts';
 
 let cluster: Cluster;
 let reference: ReferenceKubelet;
 
-beforeAll(async () => {
-  if (whyNot !== undefined) return;
-  cluster = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
-  reference = await createReferenceKubelet(cluster);
-});
-afterAll(async () => {
-  await reference?.end('SIGKILL');
-  await cluster?.stop();
-  await reference?.dispose();
-});
+const whyNot = besideReference(
+  (made) => ({ cluster, reference } = made),
+  () => (minorVersion('kubelet') < 35 ? 'the kubelet is older than 1.35' : undefined),
+);
 
 /** A container that starts anew with other memory, and not with other cpu. */
 const main = () =>

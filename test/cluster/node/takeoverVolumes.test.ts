@@ -5,22 +5,16 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { PublishRequest } from '../../../src/machines/wire/csi.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
-import {
-  createReferenceKubelet,
-  REFERENCE_LOGS,
-  type ReferenceKubelet,
-  whyNoReferenceKubelet,
-} from '../../e2e/lab/cluster/referenceKubelet.ts';
+import type { ReferenceKubelet } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { sh } from '../../e2e/manifests.ts';
 import { loopDevices } from '../../reference/csi/loops.ts';
 import { startDriver, type TestDriver } from '../../volumes/csiDriver.ts';
-import { type Cluster, LONG, lifeOf, STAY, startCluster } from '../cluster.ts';
+import { type Cluster, LONG, lifeOf, STAY } from '../cluster.ts';
+import { besideReference } from '../hooks.ts';
 
-const whyNot = whyNoReferenceKubelet();
-if (whyNot !== undefined) console.warn(`not run: ${whyNot}`);
 const NAME = 'csi.example.com';
 const KINDS = ['files', 'device', 'local'] as const;
 
@@ -37,10 +31,12 @@ function unpublish(path: string): void {
   if (!loops.remove(path)) execFileSync('umount', [path]);
 }
 
-beforeAll(async () => {
-  if (whyNot !== undefined) return;
-  c = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs } });
-  reference = await createReferenceKubelet(c);
+afterAll(async () => {
+  await driver?.stop();
+  loops?.dispose();
+});
+const whyNot = besideReference(async (made) => {
+  ({ cluster: c, reference } = made);
   loops = loopDevices(join(c.daemon.rootDir, '..', 'loops'));
   await c.apply({ apiVersion: 'storage.k8s.io/v1', kind: 'CSIDriver', metadata: { name: NAME }, spec: { attachRequired: false } });
   const socket = join(c.daemon.rootDir, 'plugins_registry', `${NAME}-reg.sock`);
@@ -48,13 +44,6 @@ beforeAll(async () => {
   const path = join(c.daemon.rootDir, '..', 'local');
   mkdirSync(path, { recursive: true });
   for (const kind of KINDS) await provide(kind, path);
-});
-afterAll(async () => {
-  await reference?.end('SIGKILL');
-  await c?.stop();
-  await driver?.stop();
-  loops?.dispose();
-  await reference?.dispose();
 });
 
 async function provide(kind: (typeof KINDS)[number], path: string): Promise<void> {

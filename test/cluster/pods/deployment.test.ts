@@ -2,20 +2,16 @@
  * A Deployment on a real cluster as a person works with it: created, rolled, rolled back, scaled and deleted by kubectl,
  * with the daemon killed in the middle; and a machine that holds nothing of it afterwards.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sh } from '../../e2e/manifests.ts';
-import { type Cluster, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster } from '../cluster.ts';
+import { type Cluster, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY } from '../cluster.ts';
+import { onCluster } from '../hooks.ts';
 import { Witness } from '../witness.ts';
 
 let cluster: Cluster;
 let witness: Witness;
 
-beforeAll(async () => {
-  cluster = await startCluster();
-});
-afterAll(async () => {
-  await cluster?.stop();
-});
+onCluster((made) => (cluster = made));
 beforeEach(() => {
   witness = new Witness(cluster.lab).start();
 });

@@ -2,12 +2,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { IMAGE, OTHER_IMAGE, sh, steady } from '../../e2e/manifests.ts';
 import { containers, sandboxes } from '../../e2e/runtime.ts';
-import { type Cluster, isReady, LONG, lifeOf, STAY, startCluster, startKubectl } from '../cluster.ts';
+import { type Cluster, isReady, LONG, lifeOf, STAY, startKubectl } from '../cluster.ts';
+import { onCluster } from '../hooks.ts';
 import { Witness } from '../witness.ts';
 
 let cluster: Cluster;
@@ -15,12 +16,7 @@ let witness: Witness;
 /** Does not hear TERM, so that it ends with its grace. */
 const DEAF = 'trap "" TERM; while :; do sleep 1; done';
 
-beforeAll(async () => {
-  cluster = await startCluster();
-});
-afterAll(async () => {
-  await cluster?.stop();
-});
+onCluster((made) => (cluster = made));
 beforeEach(() => {
   witness = new Witness(cluster.lab).start();
 });

@@ -1,17 +1,13 @@
 /** A rule that restarts all containers of a pod, in a real cluster with a real runtime. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { toldOfRestart } from '../../reference/lives/restart.ts';
-import { type Cluster, startCluster } from '../cluster.ts';
+import type { Cluster } from '../cluster.ts';
+import { onCluster } from '../hooks.ts';
 
 let c: Cluster;
-beforeAll(async () => {
-  c = await startCluster();
-});
-afterAll(async () => {
-  await c?.stop();
-});
+onCluster((made) => (c = made));
 
 describe('a rule that restarts all containers', () => {
   it('starts init containers, sidecars and regular containers again in the same sandbox, and keeps their logs', async () => {

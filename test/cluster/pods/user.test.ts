@@ -2,19 +2,15 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { program } from '../../e2e/lab/cluster/controlPlane.ts';
 import { IMAGE, sh, steady } from '../../e2e/manifests.ts';
-import { type Cluster, isReady, LONG, STAY, startCluster, startKubectl } from '../cluster.ts';
+import { type Cluster, isReady, LONG, STAY, startKubectl } from '../cluster.ts';
+import { onCluster } from '../hooks.ts';
 
 let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await startCluster({ args: ['--actorlet-inspect=127.0.0.1:0', '--actorlet-inspect-actions'] });
-});
-afterAll(async () => {
-  await cluster?.stop();
-});
+onCluster((made) => (cluster = made), { args: ['--actorlet-inspect=127.0.0.1:0', '--actorlet-inspect-actions'] });
 
 /** The columns of one pod as `kubectl get pod` prints them. */
 const columns = async (name: string) => (await cluster.kubectl('get', 'pod', name, '--no-headers')).trim().split(/\s+/);
