@@ -4,7 +4,7 @@ import type { SimDraDriver } from '@actorlet/world/src/plugins/dra.ts';
 import { decodeClaims } from '../../../src/machines/allocation/claims/checkpoint.ts';
 import { claimsView, draDriversView } from '../../../src/machines/allocation/claims/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import { NS } from '../cluster/clusterPods.ts';
+import { must, NS } from '../cluster/clusterPods.ts';
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 export const CLAIMS = 'node/allocation/claims';
@@ -14,12 +14,6 @@ export const STATE = `${ROOT}/dra_manager_state`;
 const GROUP = '/apis/resource.k8s.io/v1';
 
 export const claimNode = (o: VirtualNodeOptions = {}) => virtualNode({ cluster: true, drivers: true, dra: true, ...o });
-
-function call(h: VirtualNode, request: Parameters<VirtualNode['kube']['handle']>[0]): { metadata: { uid: string } } {
-  const made = h.kube.handle(request);
-  if (!made.ok) throw new Error(made.failure.message);
-  return made.body as { metadata: { uid: string } };
-}
 
 /** A driver that registers, as a plugin and as what prepares. */
 export function driver(
@@ -41,13 +35,13 @@ export function unplug(h: VirtualNode, socket = SOCKET): void {
 
 /** A pod that is not bound yet. */
 export function unbound(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Pod {
-  return call(h, { verb: 'POST', path: `${NS}/pods`, body: manifest(name, o) }) as unknown as Pod;
+  return must(h, { verb: 'POST', path: `${NS}/pods`, body: manifest(name, o) }) as unknown as Pod;
 }
 export function setStatus(h: VirtualNode, path: string, status: object): void {
-  call(h, { verb: 'PATCH', path: `${path}/status`, patchType: 'merge', body: { status } });
+  must(h, { verb: 'PATCH', path: `${path}/status`, patchType: 'merge', body: { status } });
 }
 export function bind(h: VirtualNode, name: string): void {
-  call(h, { verb: 'PATCH', path: `${NS}/pods/${name}`, patchType: 'merge', body: { spec: { nodeName: 'n1' } } });
+  must(h, { verb: 'PATCH', path: `${NS}/pods/${name}`, patchType: 'merge', body: { spec: { nodeName: 'n1' } } });
 }
 export const claimPath = (name: string) => `${GROUP}/namespaces/default/resourceclaims/${name}`;
 /** A claim that is allocated and reserved. */
@@ -60,7 +54,7 @@ export function claim(
   const ownerReferences =
     owner === undefined ? [] : [{ uid: owner.metadata.uid, controller: true, kind: 'Pod', name: owner.metadata.name, apiVersion: 'v1' }];
   const path = `${GROUP}/namespaces/default/resourceclaims`;
-  const { metadata } = call(h, { verb: 'POST', path, body: { metadata: { name, ownerReferences }, spec: {} } });
+  const { metadata } = must(h, { verb: 'POST', path, body: { metadata: { name, ownerReferences }, spec: {} } });
   setStatus(h, claimPath(name), {
     reservedFor: pods.map((p) => ({ resource: 'pods', name: p.metadata.name, uid: p.metadata.uid })),
     ...(allocated
@@ -74,7 +68,7 @@ export function reserve(h: VirtualNode, name: string, pods: readonly Pod[]): voi
 }
 export function slice(h: VirtualNode, name: string, o: { driver?: string; node?: string } = {}): void {
   const spec = { nodeName: o.node ?? 'n1', driver: o.driver ?? DRIVER };
-  call(h, { verb: 'POST', path: `${GROUP}/resourceslices`, body: { metadata: { name }, spec } });
+  must(h, { verb: 'POST', path: `${GROUP}/resourceslices`, body: { metadata: { name }, spec } });
 }
 export const slices = (h: VirtualNode) => h.kube.store.list('resourceslices').map((s) => s.metadata.name);
 

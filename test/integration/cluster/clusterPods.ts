@@ -11,18 +11,24 @@ import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions, virtu
 export const NS = '/api/v1/namespaces/default';
 export const cluster = (o: VirtualNodeOptions = {}) => virtualNode({ cluster: true, ...o });
 
-export function post(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'POST', path: `${NS}/${path}`, body });
-  if (!made.ok) throw new Error(made.failure.message);
+/** The answer of the API server, which must be a good one. */
+export function must<T = { metadata: { uid: string } }>(h: VirtualNode, request: Parameters<VirtualNode['kube']['handle']>[0]): T {
+  const answer = h.kube.handle(request);
+  if (!answer.ok) throw new Error(answer.failure.message);
+  return answer.body as T;
+}
+export const put = (h: VirtualNode, path: string, body: object) => must(h, { verb: 'POST', path, body });
+export const post = (h: VirtualNode, path: string, body: object) => put(h, `${NS}/${path}`, body);
+export function get(h: VirtualNode, path: string): Record<string, unknown> | undefined {
+  const got = h.kube.handle({ verb: 'GET', path });
+  return got.ok ? (got.body as Record<string, unknown>) : undefined;
 }
 export function patch(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'PATCH', path: `${NS}/${path}`, patchType: 'merge', body });
-  if (!made.ok) throw new Error(made.failure.message);
+  must(h, { verb: 'PATCH', path: `${NS}/${path}`, patchType: 'merge', body });
 }
 export function drop(h: VirtualNode, path: string, gracePeriodSeconds?: number): void {
   const query = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: String(gracePeriodSeconds) };
-  const gone = h.kube.handle({ verb: 'DELETE', path: `${NS}/${path}`, query });
-  if (!gone.ok) throw new Error(gone.failure.message);
+  must(h, { verb: 'DELETE', path: `${NS}/${path}`, query });
 }
 export const base64 = (data: Record<string, string>) => Object.fromEntries(Object.entries(data).map(([k, v]) => [k, btoa(v)]));
 export const secret = (h: VirtualNode, name: string, data: Record<string, string>, more: object = {}) =>
@@ -34,9 +40,7 @@ export const service = (h: VirtualNode, name: string, clusterIP: string) =>
 
 export function create(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Pod {
   const pod = manifest(name, o) as Pod;
-  const made = h.kube.handle({ verb: 'POST', path: `${NS}/pods`, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
-  if (!made.ok) throw new Error(made.failure.message);
-  return made.body as Pod;
+  return must<Pod>(h, { verb: 'POST', path: `${NS}/pods`, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
 }
 export async function createReady(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Promise<Pod> {
   const pod = create(h, name, o);

@@ -7,6 +7,7 @@ import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import type { Certificates, ClientCredentials } from '../../../src/ports/certificates.ts';
 import type { KubeApi } from '../../../src/ports/kube.ts';
 import { type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
+import { must } from './clusterPods.ts';
 
 export const CSRS = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 export const CERT_DIR = '/var/lib/kubelet/pki';
@@ -74,8 +75,7 @@ export function deny(h: VirtualNode, csr: KubeObject, type: 'Denied' | 'Failed' 
 }
 function answer(h: VirtualNode, csr: KubeObject, status: object): void {
   const { resourceVersion: _version, ...metadata } = csr.metadata;
-  const put = h.kube.handle({ verb: 'PUT', path: `${CSRS}/${csr.metadata.name}`, body: { ...csr, metadata, status } });
-  if (!put.ok) throw new Error(put.failure.message);
+  must(h, { verb: 'PUT', path: `${CSRS}/${csr.metadata.name}`, body: { ...csr, metadata, status } });
 }
 
 export function certificate(o: Partial<CertificateFacts> & { key: string; notBeforeMs: number; notAfterMs: number }): string {

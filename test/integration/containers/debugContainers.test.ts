@@ -3,15 +3,14 @@
  * the one they are aimed at, never restarted, and stopped with the pod.
  */
 import { describe, expect } from 'vitest';
-import { created, createReady, drop, inApi, isReady, NS } from '../cluster/clusterPods.ts';
+import { created, createReady, drop, inApi, isReady, must, NS } from '../cluster/clusterPods.ts';
 import { itOnCluster as it } from '../onNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 
 function debug(h: VirtualNode, name: string, container: object): void {
   const ephemeralContainers = [{ image: 'busybox:1', imagePullPolicy: 'IfNotPresent', ...container }];
   const path = `${NS}/pods/${name}`;
-  const patched = h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { spec: { ephemeralContainers } } });
-  if (!patched.ok) throw new Error(patched.failure.message);
+  must(h, { verb: 'PATCH', path, patchType: 'merge', body: { spec: { ephemeralContainers } } });
 }
 const state = (h: VirtualNode, name: string) => inApi(h, name)?.status.ephemeralContainerStatuses?.[0]?.state;
 const held = (h: VirtualNode) => h.runtime.dump().containers.map((c) => [c.labels['io.kubernetes.container.name'], c.id]);

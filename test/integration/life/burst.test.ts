@@ -99,3 +99,24 @@ describe('a partial inspection', () => {
     expect(h.violations).toEqual([]);
   });
 });
+
+it('a hundred pods at once all run, keep running through a kill of the daemon, and all go', async ({ h }) => {
+  const names = Array.from({ length: 100 }, (_, i) => `web-${i}`);
+  for (const name of names) h.write(name, pod(name));
+  await h.until('all run', () => h.running().length === 100 && names.every((n) => h.phase(n) === 'Running'), 120_000);
+  const ids = h
+    .running()
+    .map((c) => c.id)
+    .sort();
+  await h.restart();
+  await h.until('all are shown running', () => h.pods().length === 100 && h.pods().every((p) => p.status?.phase === 'Running'), 60_000);
+  expect(
+    h
+      .running()
+      .map((c) => c.id)
+      .sort(),
+  ).toEqual(ids);
+  for (const name of names) h.remove(name);
+  await h.until('nothing is left', () => h.runtime.dump().containers.length + h.runtime.dump().sandboxes.length === 0, 300_000);
+  expect(h.violations).toEqual([]);
+}, 30_000);

@@ -1,7 +1,7 @@
 /** Claims of pods of the API, bound to volumes of this node: a whole node in virtual time (resources and volumes 8.4, 8.18). */
 import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import { cluster, create, created, createReady, dirOf, drop, events, isReady, NS, patch, post } from '../cluster/clusterPods.ts';
+import { cluster, create, created, createReady, dirOf, drop, events, isReady, must, NS, patch, post } from '../cluster/clusterPods.ts';
 import { itOnCluster as it } from '../onNode.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
@@ -13,8 +13,7 @@ function provide(h: VirtualNode, source: object, status: object = { phase: 'Boun
   const got = h.kube.handle({ verb: 'GET', path: `${NS}/${CLAIM}` });
   const { metadata } = (got.ok ? got.body : {}) as { metadata: { uid: string } };
   const body = { metadata: { name: 'pv-1', annotations }, spec: { claimRef: { uid: metadata.uid }, ...source } };
-  const made = h.kube.handle({ verb: 'POST', path: '/api/v1/persistentvolumes', body });
-  if (!made.ok) throw new Error(made.failure.message);
+  must(h, { verb: 'POST', path: '/api/v1/persistentvolumes', body });
 }
 const claiming = (o: { mount?: object; readOnly?: boolean; fsGroup?: number } = {}) => ({
   container: { volumeMounts: [{ name: 'disk', mountPath: '/data', ...o.mount }] },

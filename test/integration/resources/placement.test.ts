@@ -5,7 +5,7 @@
 import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
-import { cluster, create, created, createReady, events, inApi, isReady, patch } from '../cluster/clusterPods.ts';
+import { cluster, create, created, createReady, events, inApi, isReady, must, patch } from '../cluster/clusterPods.ts';
 import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
@@ -13,8 +13,7 @@ const NODE = '/api/v1/nodes/n1';
 const SSD: Partial<Pod['spec']> = { nodeSelector: { disk: 'ssd' } };
 
 function patchNode(h: VirtualNode, body: object): void {
-  const patched = h.kube.handle({ verb: 'PATCH', path: NODE, patchType: 'merge', body });
-  if (!patched.ok) throw new Error(patched.failure.message);
+  must(h, { verb: 'PATCH', path: NODE, patchType: 'merge', body });
 }
 const label = (h: VirtualNode, disk: string | null) => patchNode(h, { metadata: { labels: { disk } } });
 const running = (h: VirtualNode, name: string) => h.running().filter((c) => c.labels['io.kubernetes.pod.name'] === name);

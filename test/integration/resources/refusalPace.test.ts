@@ -1,7 +1,7 @@
 /** A controller that replaces each pod that the node refuses, in virtual time. */
 import { expect } from 'vitest';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
-import { drop, inApi, NS } from '../cluster/clusterPods.ts';
+import { drop, inApi, must, NS } from '../cluster/clusterPods.ts';
 import { itOnCluster as it } from '../onNode.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 
@@ -15,8 +15,7 @@ function make(h: VirtualNode, name: string, controller: string): void {
     ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'x', uid: controller, controller: true }],
   };
   const spec = { nodeName: 'n1', containers: [{ name: 'main', image: 'busybox:1', resources: huge }] };
-  const made = h.kube.handle({ verb: 'POST', path: `${NS}/pods`, body: { apiVersion: 'v1', kind: 'Pod', metadata, spec } });
-  if (!made.ok) throw new Error(made.failure.message);
+  must(h, { verb: 'POST', path: `${NS}/pods`, body: { apiVersion: 'v1', kind: 'Pod', metadata, spec } });
 }
 const isRefused = (h: VirtualNode, name: string) => inApi(h, name)?.status.phase === 'Failed';
 

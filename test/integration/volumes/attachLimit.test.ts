@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
 import { describe, expect, it } from 'vitest';
 import { attachmentId } from '../../../src/machines/services/volumes/csi/volume.ts';
-import { cluster, create, drop, events, inApi, NS } from '../cluster/clusterPods.ts';
+import { cluster, create, drop, events, get, inApi, NS, put } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
@@ -15,14 +15,6 @@ function plug(h: VirtualNode, o: Partial<SimDriver>): SimDriver {
   const driver = h.drivers.add(SOCKET, { name: NAME, ...o });
   h.fs.makeSocket(SOCKET);
   return driver;
-}
-function put(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'POST', path, body });
-  if (!made.ok) throw new Error(made.failure.message);
-}
-function get(h: VirtualNode, path: string): Record<string, unknown> | undefined {
-  const got = h.kube.handle({ verb: 'GET', path });
-  return got.ok ? (got.body as Record<string, unknown>) : undefined;
 }
 const rules = (h: VirtualNode, spec: object = {}) =>
   put(h, `${STORAGE}/csidrivers`, { metadata: { name: NAME }, spec: { attachRequired: false, ...spec } });

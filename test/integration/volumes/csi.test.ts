@@ -5,7 +5,22 @@ import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import type { CsiMethod, PublishRequest, StageRequest } from '../../../src/machines/wire/csi.ts';
-import { cluster, create, created, createReady, dirOf, drop, events, inApi, isReady, NS, secret } from '../cluster/clusterPods.ts';
+import {
+  cluster,
+  create,
+  created,
+  createReady,
+  dirOf,
+  drop,
+  events,
+  get,
+  inApi,
+  isReady,
+  must,
+  NS,
+  put,
+  secret,
+} from '../cluster/clusterPods.ts';
 import { itWith } from '../onNode.ts';
 import { ROOT, type VirtualNode, type VirtualNodeOptions } from '../virtualNode.ts';
 
@@ -24,14 +39,6 @@ async function plugged(h: VirtualNode): Promise<SimDriver> {
   const driver = plug(h);
   await h.until('the driver is registered', () => known(h).includes(NAME));
   return driver;
-}
-function put(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'POST', path, body });
-  if (!made.ok) throw new Error(made.failure.message);
-}
-function get(h: VirtualNode, path: string): Record<string, unknown> | undefined {
-  const got = h.kube.handle({ verb: 'GET', path });
-  return got.ok ? (got.body as Record<string, unknown>) : undefined;
 }
 const rules = (h: VirtualNode, spec: object = {}) =>
   put(h, `${STORAGE}/csidrivers`, { metadata: { name: NAME }, spec: { attachRequired: false, ...spec } });
@@ -387,8 +394,7 @@ describe('a claim that a driver serves', () => {
     await h.advance(60_000);
     expect(order(h)).toEqual([]);
     const attach = (body: object, path: string) => {
-      const done = h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body });
-      if (!done.ok) throw new Error(done.failure.message);
+      must(h, { verb: 'PATCH', path, patchType: 'merge', body });
     };
     attach({ status: { volumesAttached: [{ name: unique, devicePath: '' }] } }, '/api/v1/nodes/n1/status');
     await h.advance(60_000);
@@ -596,20 +602,6 @@ describe('a claim that a driver serves', () => {
     await gone(h, pod);
     expect(inApi(h, 'web')).toBeUndefined();
     clean(h);
-  });
-
-  it('is given to the group of the pod as the driver has it done', async ({ h }) => {
-    const driver = await plugged(h);
-    rules(h, { fsGroupPolicy: 'File' });
-    provide(h);
-    const one = await createReady(h, 'one', claiming({ securityContext: { fsGroup: 7 } }));
-    expect(h.mounts.owners.get(`${dir(one)}/mount`)).toBe('-:7');
-    drop(h, 'pods/one');
-    await gone(h, one);
-    driver.capabilities.add('VOLUME_MOUNT_GROUP');
-    const two = await createReady(h, 'two', claiming({ securityContext: { fsGroup: 8 } }));
-    expect(h.mounts.owners.get(`${dir(two)}/mount`)).toBeUndefined();
-    expect(publishes(h).at(-1)?.volumeCapability.mount?.volumeMountGroup).toBe('8');
   });
 
   it('of a pod alone is refused to a second pod of the node', async ({ h }) => {

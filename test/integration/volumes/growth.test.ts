@@ -7,7 +7,7 @@ import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
 import type { CsiRequest } from '../../../src/machines/wire/csi.ts';
-import { cluster, create, createReady, drop, events, isReady, NS, patch } from '../cluster/clusterPods.ts';
+import { cluster, create, createReady, drop, events, isReady, must, NS, patch } from '../cluster/clusterPods.ts';
 import { itWith } from '../onNode.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
@@ -25,14 +25,12 @@ type Claim = {
 };
 
 function ask(h: VirtualNode, verb: 'POST' | 'PATCH' | 'GET', path: string, body?: object): unknown {
-  const done = h.kube.handle({
+  return must<unknown>(h, {
     verb,
     path,
     ...(body === undefined ? {} : { body }),
     ...(verb === 'PATCH' ? { patchType: 'merge' as const } : {}),
   });
-  if (!done.ok) throw new Error(done.failure.message);
-  return done.body;
 }
 const claim = (h: VirtualNode) => ask(h, 'GET', `${NS}/persistentvolumeclaims/data`) as Claim;
 const status = (h: VirtualNode, body: object) => ask(h, 'PATCH', `${NS}/persistentvolumeclaims/data/status`, { status: body });

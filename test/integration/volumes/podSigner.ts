@@ -3,6 +3,7 @@
 import { pemBlocks, pemOf } from '../../../src/machines/data/pem.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import { isRecord } from '../../../src/machines/shape/conform.ts';
+import { must } from '../cluster/clusterPods.ts';
 import { virtualCertificates } from '../cluster/virtualCertificates.ts';
 import type { VirtualNode, VirtualNodeOptions } from '../virtualNode.ts';
 
@@ -43,8 +44,7 @@ export const namesKey = (pem: string): string => pemBlocks(pem)[0] ?? '';
 
 function status(h: VirtualNode, { metadata: { namespace, name } }: KubeObject, body: object): void {
   const path = `${GROUP}/namespaces/${namespace}/podcertificaterequests/${name}/status`;
-  const done = h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { status: body } });
-  if (!done.ok) throw new Error(done.failure.message);
+  must(h, { verb: 'PATCH', path, patchType: 'merge', body: { status: body } });
 }
 const isOpen = ({ status }: KubeObject): boolean => !(isRecord(status) && Array.isArray(status.conditions));
 
@@ -67,12 +67,10 @@ export function refuse(h: VirtualNode, type: 'Denied' | 'Failed'): void {
   }
 }
 export function remove(h: VirtualNode, { metadata: { namespace, name } }: KubeObject): void {
-  const gone = h.kube.handle({ verb: 'DELETE', path: `${GROUP}/namespaces/${namespace}/podcertificaterequests/${name}` });
-  if (!gone.ok) throw new Error(gone.failure.message);
+  must(h, { verb: 'DELETE', path: `${GROUP}/namespaces/${namespace}/podcertificaterequests/${name}` });
 }
 export function anchor(h: VirtualNode, name: string, o: { signerName?: string; labels?: object; texts: string[] }): void {
   const { signerName, labels = {}, texts } = o;
   const spec = { ...(signerName === undefined ? {} : { signerName }), trustBundle: texts.map((t) => pemOf('CERTIFICATE', t)).join('') };
-  const made = h.kube.handle({ verb: 'POST', path: `${GROUP}/clustertrustbundles`, body: { metadata: { name, labels }, spec } });
-  if (!made.ok) throw new Error(made.failure.message);
+  must(h, { verb: 'POST', path: `${GROUP}/clustertrustbundles`, body: { metadata: { name, labels }, spec } });
 }

@@ -2,18 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import type { PublishRequest, StageRequest } from '../../../src/machines/wire/csi.ts';
-import { cluster, create, created, drop, events, isReady, NS } from '../cluster/clusterPods.ts';
+import { cluster, create, created, drop, events, isReady, NS, put } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
 const SOCKET = `${ROOT}/plugins_registry/${NAME}-reg.sock`;
 const LABEL = 'system_u:object_r:container_file_t:s0:c1,c2';
 
-function post(h: VirtualNode, path: string, body: object): { metadata: { uid: string } } {
-  const made = h.kube.handle({ verb: 'POST', path, body });
-  if (!made.ok) throw new Error(made.failure.message);
-  return made.body as { metadata: { uid: string } };
-}
 async function node(modes: string[], o: { gate?: boolean; selinux?: boolean } = {}): Promise<VirtualNode> {
   const h = await cluster({
     drivers: true,
@@ -32,11 +27,11 @@ async function node(modes: string[], o: { gate?: boolean; selinux?: boolean } = 
   h.drivers.add(SOCKET, { name: NAME });
   h.fs.makeSocket(SOCKET);
   await h.until('registered', () => h.tree.registry.read(driversView)?.value.has(NAME) === true);
-  post(h, '/apis/storage.k8s.io/v1/csidrivers', { metadata: { name: NAME }, spec: { attachRequired: false, seLinuxMount: true } });
+  put(h, '/apis/storage.k8s.io/v1/csidrivers', { metadata: { name: NAME }, spec: { attachRequired: false, seLinuxMount: true } });
   const claim = { metadata: { name: 'data' }, spec: { volumeName: 'pv-1' }, status: { phase: 'Bound' } };
-  const { uid } = post(h, `${NS}/persistentvolumeclaims`, claim).metadata;
+  const { uid } = put(h, `${NS}/persistentvolumeclaims`, claim).metadata;
   const csi = { driver: NAME, volumeHandle: 'vol-1' };
-  post(h, '/api/v1/persistentvolumes', {
+  put(h, '/api/v1/persistentvolumes', {
     metadata: { name: 'pv-1' },
     spec: { accessModes: modes, claimRef: { uid }, csi, mountOptions: ['noatime'] },
   });

@@ -7,22 +7,17 @@ import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
-import { cluster, create, createReady, dirOf, drop, isReady, post } from '../cluster/clusterPods.ts';
+import { cluster, create, createReady, dirOf, drop, isReady, must, post, put } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
 const SOCKET = `${ROOT}/plugins_registry/${NAME}-reg.sock`;
 const UNIQUE = `kubernetes.io/csi/${NAME}^vol-1`;
 
-function make(h: VirtualNode, path: string, body: object): Record<string, unknown> {
-  const made = h.kube.handle({ verb: 'POST', path, body });
-  if (!made.ok) throw new Error(made.failure.message);
-  return made.body as Record<string, unknown>;
-}
 async function plugged(h: VirtualNode, o: { attachRequired: boolean } = { attachRequired: false }): Promise<void> {
   h.drivers.add(SOCKET, { name: NAME, capabilities: new Set(['STAGE_UNSTAGE_VOLUME']) });
   h.fs.makeSocket(SOCKET);
-  make(h, '/apis/storage.k8s.io/v1/csidrivers', { metadata: { name: NAME }, spec: o });
+  put(h, '/apis/storage.k8s.io/v1/csidrivers', { metadata: { name: NAME }, spec: o });
   await h.until('the driver is registered', () => h.tree.registry.read(driversView)?.value.has(NAME) === true);
 }
 function claim(h: VirtualNode, o: { claim: string; volume: string; source: object }): void {
@@ -30,7 +25,7 @@ function claim(h: VirtualNode, o: { claim: string; volume: string; source: objec
   post(h, 'persistentvolumeclaims', { metadata: { name }, spec: { volumeName: volume }, status: { phase: 'Bound' } });
   const got = h.kube.handle({ verb: 'GET', path: `/api/v1/namespaces/default/persistentvolumeclaims/${name}` });
   const { uid } = ((got.ok ? got.body : {}) as Pod).metadata;
-  make(h, '/api/v1/persistentvolumes', {
+  put(h, '/api/v1/persistentvolumes', {
     metadata: { name: volume },
     spec: { accessModes: ['ReadWriteOnce'], claimRef: { uid }, ...source },
   });
@@ -54,10 +49,9 @@ const inUse = (h: VirtualNode): unknown => {
 /** What the controller and the attacher of the cluster do. */
 function attach(h: VirtualNode): void {
   const body = { status: { volumesAttached: [{ name: UNIQUE, devicePath: '' }] } };
-  const done = h.kube.handle({ verb: 'PATCH', path: '/api/v1/nodes/n1/status', patchType: 'merge', body });
-  if (!done.ok) throw new Error(done.failure.message);
+  must(h, { verb: 'PATCH', path: '/api/v1/nodes/n1/status', patchType: 'merge', body });
   const name = `csi-${createHash('sha256').update(`vol-1${NAME}n1`).digest('hex')}`;
-  make(h, '/apis/storage.k8s.io/v1/volumeattachments', { metadata: { name }, status: { attached: true } });
+  put(h, '/apis/storage.k8s.io/v1/volumeattachments', { metadata: { name }, status: { attached: true } });
 }
 /** The kubelet keeps no records of ours. Of a volume of a driver it writes these keys. */
 function asOfTheKubelet(h: VirtualNode, pod: Pod): void {

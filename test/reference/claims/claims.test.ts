@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { bind, claimNode, claimPath, driver, registered, SOCKET, STATE, setStatus } from '../../integration/claims/resourceClaims.ts';
-import { created, drop, events, inApi, isReady, NS } from '../../integration/cluster/clusterPods.ts';
+import { created, drop, events, inApi, isReady, must, NS } from '../../integration/cluster/clusterPods.ts';
 import type { VirtualNode } from '../../integration/virtualNode.ts';
 import { answerOf, DRIVER, FAILING, pods } from './story.ts';
 import { CLAIMS_RECORDING, checkpointOf, named, type ToldClaims } from './told.ts';
@@ -19,9 +19,7 @@ const recorded = once(JSON.parse(readFileSync(CLAIMS_RECORDING, 'utf8'))) as Tol
 const specs = pods((name, more): Container => ({ name, image: 'busybox:1', ...more }));
 
 function make(h: VirtualNode, path: string, body: object): { metadata: { uid: string } } {
-  const made = h.kube.handle({ verb: 'POST', path, body });
-  if (!made.ok) throw new Error(made.failure.message);
-  return made.body as { metadata: { uid: string } };
+  return must(h, { verb: 'POST', path, body });
 }
 const spec = (of: Partial<PodSpec>) => ({ ...of, containers: (of.containers ?? []).map(requested) });
 /** As the API server defaults them. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import type { CsiMethod, NodeCapability } from '../../../src/machines/wire/csi.ts';
-import { cluster, create, drop, events, isReady, NS, patch, secret } from '../../integration/cluster/clusterPods.ts';
+import { cluster, create, drop, events, isReady, must, NS, patch, secret } from '../../integration/cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../../integration/virtualNode.ts';
 import { CASES, type CsiCase, FS_GROUP, volumesOf } from './cases.ts';
 import { type ClaimStatus, sayStatus } from './claims.ts';
@@ -180,8 +180,7 @@ class VirtualCase {
     const [h, name] = [this.#h, this.#name];
     patch(h, `persistentvolumeclaims/${name}`, { spec: { resources: { requests: { storage } } } });
     const merge = (path: string, body: object) => {
-      const done = h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body });
-      if (!done.ok) throw new Error(done.failure.message);
+      must(h, { verb: 'PATCH', path, patchType: 'merge', body });
     };
     if (!smaller) merge(`/api/v1/persistentvolumes/pv-${name}`, { spec: { capacity: { storage } } });
     merge(`${NS}/persistentvolumeclaims/${name}/status`, {

@@ -3,6 +3,7 @@
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';
+import { post } from '../../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
@@ -11,10 +12,6 @@ const TOKENS = 'node/services/tokens';
 const NS = '/api/v1/namespaces/default';
 const NONE: KubeVerdict = { delayMs: 0 };
 
-function post(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'POST', path: `${NS}/${path}`, body });
-  if (!made.ok) throw new Error(made.failure.message);
-}
 /** A pod that has a secret in its environment and a token in a volume. */
 function bring(h: VirtualNode, o: { immutable?: boolean } = {}): void {
   post(h, 'serviceaccounts', { metadata: { name: 'default' } });

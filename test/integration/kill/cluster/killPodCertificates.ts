@@ -2,6 +2,7 @@
 
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
+import { post } from '../../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import { anchor, bundleVolume, certificateVolume, refuse, sign, withCertificates } from '../../volumes/podSigner.ts';
 import type { KillCase } from '../killing.ts';
@@ -11,10 +12,6 @@ const CERTIFICATES = 'node/services/podCertificates';
 const NS = '/api/v1/namespaces/default';
 const NONE: KubeVerdict = { delayMs: 0 };
 
-function post(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'POST', path: `${NS}/${path}`, body });
-  if (!made.ok) throw new Error(made.failure.message);
-}
 function bring(h: VirtualNode): void {
   post(h, 'serviceaccounts', { metadata: { name: 'default' } });
   anchor(h, 'ca', { texts: ['one'] });

@@ -4,6 +4,7 @@ import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { driversView, pluginsAddr } from '../../../../src/machines/services/plugins/messages.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';
+import { put } from '../../cluster/clusterPods.ts';
 import { pod, ROOT, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
@@ -16,18 +17,14 @@ const STORAGE = '/apis/storage.k8s.io/v1';
 const CORE = '/api/v1/namespaces/default';
 const NONE: KubeVerdict = { delayMs: 0 };
 
-function post(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'POST', path, body });
-  if (!made.ok) throw new Error(made.failure.message);
-}
 /** A driver, and a pod with a volume of it. */
 function bring(h: VirtualNode, o: { down?: boolean } = {}): void {
-  post(h, `${STORAGE}/csidrivers`, { metadata: { name: NAME }, spec: { attachRequired: false, volumeLifecycleModes: ['Ephemeral'] } });
+  put(h, `${STORAGE}/csidrivers`, { metadata: { name: NAME }, spec: { attachRequired: false, volumeLifecycleModes: ['Ephemeral'] } });
   h.drivers.add(SOCKET, { name: NAME, down: o.down === true });
   h.fs.makeSocket(SOCKET);
   const container = { volumeMounts: [{ name: 'disk', mountPath: '/data' }] };
   const volumes = [{ name: 'disk', csi: { driver: NAME } }];
-  post(h, `${CORE}/pods`, pod('subject', { container, spec: { nodeName: 'n1', volumes } }));
+  put(h, `${CORE}/pods`, pod('subject', { container, spec: { nodeName: 'n1', volumes } }));
 }
 /** The pod runs on its volume, the driver is known, and so it is to the cluster. */
 function atRest(h: VirtualNode): boolean {

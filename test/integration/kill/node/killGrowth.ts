@@ -2,6 +2,7 @@
 
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';
+import { must } from '../../cluster/clusterPods.ts';
 import { pod, ROOT, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
@@ -12,8 +13,7 @@ const NS = '/api/v1/namespaces/default';
 const CLAIM = `${NS}/persistentvolumeclaims/data`;
 
 function send(h: VirtualNode, verb: 'POST' | 'PATCH', path: string, body: object): void {
-  const done = h.kube.handle({ verb, path, body, ...(verb === 'PATCH' ? { patchType: 'merge' as const } : {}) });
-  if (!done.ok) throw new Error(done.failure.message);
+  must(h, { verb, path, body, ...(verb === 'PATCH' ? { patchType: 'merge' as const } : {}) });
 }
 function claim(h: VirtualNode): { metadata: { uid: string }; status: { capacity?: { storage?: string }; conditions?: unknown[] } } {
   const got = h.kube.handle({ verb: 'GET', path: CLAIM });

@@ -3,6 +3,7 @@
 import type { ResourceRequirements } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';
+import { must } from '../../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
@@ -12,12 +13,7 @@ const WAS: ResourceRequirements = { requests: { cpu: '100m', memory: '64Mi' }, l
 /** Less memory, so that its use is asked about first. */
 const WANTED: ResourceRequirements = { requests: { cpu: '200m', memory: '64Mi' }, limits: { cpu: '3', memory: '256Mi' } };
 
-function must(h: VirtualNode, request: Parameters<VirtualNode['kube']['handle']>[0]): Pod {
-  const answer = h.kube.handle(request);
-  if (!answer.ok) throw new Error(answer.failure.message);
-  return answer.body as Pod;
-}
-const subject = (h: VirtualNode): Pod => must(h, { verb: 'GET', path: `${PODS}/subject` });
+const subject = (h: VirtualNode): Pod => must<Pod>(h, { verb: 'GET', path: `${PODS}/subject` });
 const isReady = (h: VirtualNode): boolean => subject(h).status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
 const says = (h: VirtualNode, type: string): boolean => subject(h).status.conditions?.some((c) => c.type === type) === true;
 const worker = (h: VirtualNode): string => `node/pods/workers/${subject(h).metadata.uid}`;
@@ -32,7 +28,7 @@ function chart(h: VirtualNode): string {
 }
 function ask(h: VirtualNode, resources: ResourceRequirements): void {
   const containers = subject(h).spec.containers.map((c) => ({ ...c, resources }));
-  must(h, { verb: 'PATCH', path: `${PODS}/subject`, patchType: 'merge', body: { spec: { containers } } });
+  must<Pod>(h, { verb: 'PATCH', path: `${PODS}/subject`, patchType: 'merge', body: { spec: { containers } } });
 }
 function resizing(state: string, hold: (h: VirtualNode) => void, wanted = WANTED): KillCase {
   return {
@@ -41,7 +37,7 @@ function resizing(state: string, hold: (h: VirtualNode) => void, wanted = WANTED
     options: { cluster: true },
     arrange: async (h) => {
       const { spec, ...rest } = pod('subject', { container: { resources: WAS } }) as Pod;
-      must(h, { verb: 'POST', path: PODS, body: { ...rest, spec: { ...spec, nodeName: 'n1' } } });
+      must<Pod>(h, { verb: 'POST', path: PODS, body: { ...rest, spec: { ...spec, nodeName: 'n1' } } });
       await h.until('the subject is Ready', () => isReady(h));
       await h.advance(2_000);
       hold(h);
