@@ -140,7 +140,7 @@ async function lookOnce(
   if (kind === 'k3s' && !rest.some((word) => word === 'server' || word === 'agent'))
     return refuse('is k3s, and neither as a server nor as an agent');
   // This program as a kubelet, which a person has chosen: flags of Node come first.
-  const own = /^node/.test(basename(program)) ? rest.findIndex((word) => /\/(?:actorlet\.mjs|boot\/main\.ts)$/.test(word)) : -1;
+  const own = /^node/.test(basename(program)) ? rest.findIndex((word) => /\/(?:actorlet\.mjs|boot\/main\.[jt]s)$/.test(word)) : -1;
   return {
     ...{ pid, startTicks: stat.startTicks, startedMs: await startedMs(proc, stat.startTicks), kind, program },
     args: rest.slice(all ? 1 : own + 1),
