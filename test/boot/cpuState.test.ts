@@ -1,9 +1,10 @@
 /** The file of the CPU manager at the start (resources and volumes 2.2), and what the kernel says of the CPUs. */
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { readCpus, readNumaNodes } from '../../src/boot/dependencies/machine/cpuTopology.ts';
 import { allCpus, countOf, threadsPerCore, topologyOf } from '../../src/machines/allocation/cpus/topology.ts';
-import { fakeBoot, problemsOf, tempDir, until } from './helpers.ts';
+import { fakeBoot, problemsOf, until } from './helpers.ts';
+import { it } from './inFolder.ts';
 
 /** This process keeps the OOM score and the limit it has. */
 const OOM_SCORE = readFileSync('/proc/self/oom_score_adj', 'utf8').trim();
@@ -24,8 +25,7 @@ const NONE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}';
 const STATIC = ['--cpu-manager-policy=static', '--reserved-cpus=0'];
 
 describe('the state file', () => {
-  it('writes that nothing is allocated where nothing is, and does so once', async () => {
-    using dir = tempDir();
+  it('writes that nothing is allocated where nothing is, and does so once', async ({ dir }) => {
     for (let i = 0; i < 2; i++) {
       const run = fakeBoot(quiet(dir.path));
       await until('it runs', () => run.nodeConfig() !== undefined);
@@ -35,8 +35,7 @@ describe('the state file', () => {
     }
   });
 
-  it('of another policy ends the start, with what to do (trap 25)', async () => {
-    using dir = tempDir();
+  it('of another policy ends the start, with what to do (trap 25)', async ({ dir }) => {
     const file = dir.write('root/cpu_manager_state', NONE);
     const run = fakeBoot(quiet(dir.path, ...STATIC));
     expect(await run.code).toBe(1);
@@ -46,8 +45,7 @@ describe('the state file', () => {
     expect(readFileSync(file, 'utf8')).toBe(NONE);
   });
 
-  it('is not made by policy static before the CPU manager runs', async () => {
-    using dir = tempDir();
+  it('is not made by policy static before the CPU manager runs', async ({ dir }) => {
     const run = fakeBoot(quiet(dir.path, ...STATIC));
     await until('it runs', () => run.nodeConfig() !== undefined);
     run.emit('SIGTERM');
@@ -55,8 +53,7 @@ describe('the state file', () => {
     expect(() => readFileSync(`${dir.path}/root/cpu_manager_state`)).toThrow('ENOENT');
   });
 
-  it('is not got to where CPUs are reserved that are not there', async () => {
-    using dir = tempDir();
+  it('is not got to where CPUs are reserved that are not there', async ({ dir }) => {
     const run = fakeBoot(quiet(dir.path, '--cpu-manager-policy=static', '--reserved-cpus=0,9999'));
     expect(await run.code).toBe(1);
     expect(run.stderr()).toContain('reservedSystemCPUs: 9999 of 0,9999 are not there');
@@ -84,8 +81,7 @@ describe('the NUMA nodes of this machine', () => {
     expect(nodes.length).toBeGreaterThan(0);
     expect(nodes.reduce((sum, node) => sum + node.memoryBytes, 0)).toBeGreaterThan(0);
   });
-  it('are read with holes in their numbers, without memory, with huge pages, and with caches that a part of them shares', () => {
-    using dir = tempDir();
+  it('are read with holes in their numbers, without memory, with huge pages, and with caches that a part of them shares', ({ dir }) => {
     dir.write('cpu/online', '0-3\n');
     for (const id of [0, 1, 2, 3]) {
       dir.write(`cpu/cpu${id}/topology/physical_package_id`, '0\n');
@@ -118,8 +114,7 @@ describe('the CPUs of this machine', () => {
     for (const cpu of cpus) expect(cpu.siblings).toContain(cpu.id);
     expect(countOf(topologyOf(cpus), 'socket')).toBeGreaterThan(0);
   });
-  it('are read as they lie: two sockets of a core of two threads, one of them offline', () => {
-    using dir = tempDir();
+  it('are read as they lie: two sockets of a core of two threads, one of them offline', ({ dir }) => {
     dir.write('cpu/online', '0-1,3\n');
     for (const [id, socket, siblings] of [
       [0, 0, '0,2'],

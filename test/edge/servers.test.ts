@@ -1,7 +1,7 @@
 /** The edge's servers over real loopback ports: what they answer, and what they answer while the node is not well. */
 
 import { treeHealth } from '@actorlet/shown/src/treeHealth.ts';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { healthzServerSpec } from '../../src/actors/edge/healthz.ts';
 import { type ReadOnlyOptions, readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
 import { type Inspect, probePort } from '../../src/actors/edge/server.ts';
@@ -17,10 +17,6 @@ import { actor, run, sampleTree, stateAt, until, views } from './harness.ts';
 import { crashing, pod, record, running, statusView, viewOfPods, worker } from './metrics/samples.ts';
 
 const net = createNet();
-const enders: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const end of enders.splice(0).reverse()) await end();
-});
 const build = { major: '1', minor: '36', gitVersion: 'v1.36.0+actorlet.1', gitCommit: '', buildDate: '', platform: 'linux/amd64' };
 
 async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } = {}) {
@@ -57,7 +53,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
     port,
   });
   const actor = run(spec, ports, registry);
-  enders.push(() => actor.stop());
+  onTestFinished(() => actor.stop());
   await until(() => spec.ready?.when({ value: actor.value() }) === true);
   const get = async (path: string, init: RequestInit = {}) => {
     const res = await fetch(`http://127.0.0.1:${port}${path}`, init);
@@ -267,7 +263,7 @@ describe('the health port', () => {
   it('has ping and nothing else', async () => {
     const port = await freePort();
     const actor = run(healthzServerSpec({ host: '127.0.0.1', port }), fakePorts({ net }));
-    enders.push(() => actor.stop());
+    onTestFinished(() => actor.stop());
     await until(() => actor.value() === 'listening');
     const get = async (path: string) => {
       const res = await fetch(`http://127.0.0.1:${port}${path}`);

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RecorderFilter } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { shownPages } from '@actorlet/shown/src/extension.ts';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
 import { checkpointSpec } from '../../src/actors/foundation/checkpoint.ts';
@@ -29,10 +29,6 @@ import { fakePorts } from '../supervision/fakePorts.ts';
 import { until } from './harness.ts';
 import { memoryFs } from './memoryFs.ts';
 
-const enders: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const end of enders.splice(0).reverse()) await end();
-});
 const layer = (id: string, children: AnySpec[]): SupervisorSpec => ({
   type: 'supervisor',
   id,
@@ -59,7 +55,7 @@ function get(socketPath: string, path: string): Promise<string> {
 }
 async function node() {
   const root = mkdtempSync(join(tmpdir(), 'actorlet-edge-'));
-  enders.push(() => rmSync(root, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const net = createNet();
   const sha256Hex = (t: string | Uint8Array) => createHash('sha256').update(t).digest('hex');
   const fs = memoryFs();
@@ -106,10 +102,11 @@ async function node() {
     { observers: [(e) => recorder.observe(e)] },
   );
   await tree.start();
-  enders.push(() => tree.stop());
+  onTestFinished(() => tree.stop());
   const lifecycle = (path: string) => findActor(tree.state(), path)?.lifecycle;
   return { tree, ports, port, socketPath, fs, lifecycle };
 }
+const it = test.extend('n', () => node());
 
 const FIGURES = {
   ...{ syncFrequencyMs: 60_000, rootDir: '/', podLogsDir: '/', runtimeRequestTimeoutMs: 10_000 },
@@ -120,8 +117,7 @@ const FIGURES = {
 };
 
 describe('under the real supervision', () => {
-  it('starts listening, shows itself in /statez, and stops in order', async () => {
-    const n = await node();
+  it('starts listening, shows itself in /statez, and stops in order', async ({ n }) => {
     const state = JSON.parse(await get(n.socketPath, '/statez')) as ActorView;
     expect(findActor(state, 'node/edge/readOnly')).toMatchObject({
       lifecycle: 'running',
@@ -135,8 +131,7 @@ describe('under the real supervision', () => {
     await expect(fetch(`http://127.0.0.1:${n.port}/healthz`)).rejects.toThrow();
     expect(n.ports.lines.filter((l) => l.level === 'error')).toEqual([]);
   });
-  it('answers again on the same port and socket after each server was killed', async () => {
-    const n = await node();
+  it('answers again on the same port and socket after each server was killed', async ({ n }) => {
     for (const path of ['node/edge/readOnly', 'node/edge/admin']) {
       const before = findActor(n.tree.state(), path)?.incarnation ?? 0;
       expect(n.tree.kill(path, 'test')).toBe(true);
@@ -151,8 +146,7 @@ describe('under the real supervision', () => {
       /^actorlet_actors_running\{path="node\/edge\/readOnly"\} 1$/m,
     );
   });
-  it('keeps events and documents over the death of the actors that hold them', async () => {
-    const n = await node();
+  it('keeps events and documents over the death of the actors that hold them', async ({ n }) => {
     const { registry } = n.tree;
     registry.send(eventsAddr, { type: 'event.record', event: { type: 'Normal', reason: 'Starting', message: 'hello' } });
     registry.send(checkpointAddr, { type: 'checkpoint.put', name: 'doc', value: [1, 2] });
@@ -173,8 +167,7 @@ describe('under the real supervision', () => {
     );
     expect(found).toEqual({ kind: 'reply', value: { found: true, value: [1, 2] } });
   });
-  it('shows in the recorder who died and why', async () => {
-    const n = await node();
+  it('shows in the recorder who died and why', async ({ n }) => {
     n.tree.kill(eventsAddr.path, 'test');
     await until(() => n.lifecycle(eventsAddr.path) !== 'running');
     expect(await get(n.socketPath, `/recorder?path=${eventsAddr.path}`)).toMatch(

@@ -3,19 +3,15 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 const SCRIPT = join(import.meta.dirname, '../../scripts/setup/control-plane-setup.sh');
 const PROGRAMS = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl'];
-const folders: string[] = [];
-afterEach(() => {
-  for (const dir of folders.splice(0)) rmSync(dir, { recursive: true, force: true });
-});
 
 /** `apt`: a script that is apt-get, given its arguments without the options; `$calls` has what it was asked before. */
 function play(apt: string, o: { make?: string; args?: readonly string[]; before?: (cache: string) => void } = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-setup-'));
-  folders.push(dir);
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const [bin, cache, calls] = ['bin', 'cache', 'calls'].map((name) => join(dir, name)) as [string, string, string];
   mkdirSync(bin);
   mkdirSync(cache);

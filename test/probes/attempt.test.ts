@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net';
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Attempts } from '../../src/actors/services/probes/attempt.ts';
 import type { Registry } from '../../src/actors/supervision/types.ts';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
@@ -16,17 +16,12 @@ import { PlainAnswerError } from '../../src/ports/prober.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { target } from './fixtures.ts';
 
-const enders: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of enders.splice(0)) await end();
-});
-
 function listen(server: TcpServer): Promise<number> {
   const sockets = new Set<Socket>();
   server.on('connection', (s: Socket) => void sockets.add(s));
-  enders.push(() => {
+  onTestFinished(() => {
     for (const s of sockets) s.destroy();
-    return new Promise((done) => server.close(done));
+    return new Promise<void>((done) => server.close(() => done()));
   });
   return new Promise((resolve) =>
     server.listen(0, '127.0.0.1', () => {
@@ -218,7 +213,7 @@ describe('gRPC', () => {
         },
       },
     );
-    enders.push(() => server.forceShutdown());
+    onTestFinished(() => server.forceShutdown());
     return new Promise((resolve, reject) =>
       server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) =>
         error === null ? resolve(port) : reject(error),
@@ -249,7 +244,7 @@ describe('gRPC', () => {
     expect(await attempt({ grpc: { port, service: 'x' } })).toEqual({ kind: 'failure', output: 'health rpc failed: unknown service' });
     expect(await attempt({ grpc: { port: await closedPort() } })).toMatchObject({ kind: 'failure' });
     const other = new GrpcServer();
-    enders.push(() => other.forceShutdown());
+    onTestFinished(() => other.forceShutdown());
     const bound = await new Promise<number>((resolve) =>
       other.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (_, p) => resolve(p)),
     );

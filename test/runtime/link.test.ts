@@ -11,9 +11,7 @@ import { type FakeCri, fail, fakeCri, healthy } from './fakeCri.ts';
 import { type World, world } from './world.ts';
 
 let w: World;
-afterEach(async () => {
-  await w.stop();
-});
+afterEach(() => w.stop());
 const link = () => w.tree.registry.read(criView)?.value;
 const client = () => criClient(w.tree.registry);
 const stopOf = (id: string) => criCall('StopContainer', { containerId: id, timeout: 5 });

@@ -8,9 +8,7 @@ import { type FakeCri, fail, fakeCri, healthy, listedContainer, listedSandbox } 
 import { type World, world } from './world.ts';
 
 let w: World;
-afterEach(async () => {
-  await w.stop();
-});
+afterEach(() => w.stop());
 function listing(cri: FakeCri, pods: Record<string, 'CONTAINER_RUNNING' | 'CONTAINER_EXITED' | 'CONTAINER_CREATED'>): void {
   cri.answer('ListPodSandbox', () => ({ items: Object.keys(pods).map((uid) => listedSandbox(uid)) }));
   cri.answer('ListContainers', () => ({ containers: Object.entries(pods).map(([uid, state]) => listedContainer(uid, `c-${uid}`, state)) }));

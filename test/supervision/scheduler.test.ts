@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { address } from '../../src/machines/supervision/address.ts';
 import { fakePorts } from './fakePorts.ts';
 import { actor, idle, layer, receiver, rig, type Say } from './helpers.ts';
@@ -29,10 +29,10 @@ function gated() {
     },
   };
 }
+const it = test.extend('g', () => gated());
 
 describe('the scheduler', () => {
-  it('yields to I/O after about four milliseconds, whoever has not had a turn yet', () => {
-    const g = gated();
+  it('yields to I/O after about four milliseconds, whoever has not had a turn yet', ({ g }) => {
     const order: string[] = [];
     const slow = (id: string) =>
       actor(id, () =>
@@ -51,8 +51,7 @@ describe('the scheduler', () => {
     expect(order).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('takes as long a turn as I/O took since the one before, up to a bound', () => {
-    const g = gated();
+  it('takes as long a turn as I/O took since the one before, up to a bound', ({ g }) => {
     const order: string[] = [];
     const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'];
     const slow = (id: string) =>
@@ -79,8 +78,7 @@ describe('the scheduler', () => {
     expect(order.join('')).toBe('abcdeffgghhiiabc');
   });
 
-  it('gives the only mailbox that is ready more than one slice of a long turn', () => {
-    const g = gated();
+  it('gives the only mailbox that is ready more than one slice of a long turn', ({ g }) => {
     const seen: unknown[] = [];
     const busy = actor('busy', () =>
       receiver((e) => {
@@ -99,8 +97,7 @@ describe('the scheduler', () => {
     expect(seen).toHaveLength(4 + 32);
   });
 
-  it('voids a restart that a supervisor decided on when that supervisor is killed before it is carried out', async () => {
-    const g = gated();
+  it('voids a restart that a supervisor decided on when that supervisor is killed before it is carried out', async ({ g }) => {
     const r = rig(layer('node', [layer('l', [actor('x', idle)])]), g.ports);
     r.tree.start();
     g.run();

@@ -1,19 +1,7 @@
 /** The atomic writer and the removal of volumes on a real disk. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { removeTree as removeLeft } from '../../src/actors/reclaim/files.ts';
 import { removeTree } from '../../src/actors/services/volumes/disk/files.ts';
 import { writeAtomically } from '../../src/actors/services/volumes/files/atomicWriter.ts';
@@ -22,12 +10,10 @@ import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { pathProblem } from '../../src/machines/services/volumes/atomic.ts';
 import type { Mounter } from '../../src/ports/machine/mounter.ts';
 import type { FileInfo, HostFs } from '../../src/ports/ports.ts';
+import { eachFolder } from '../eachFolder.ts';
 
 let dir: string;
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'actorlet-volume-'));
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+eachFolder((made) => (dir = made));
 
 const chowned: string[] = [];
 const mounter: Pick<Mounter, 'chown'> = {

@@ -5,7 +5,6 @@ import {
   chownSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -14,20 +13,17 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { MountBatches } from '../../src/boot/dependencies/mounts/mountBatches.ts';
 import { createMountCalls } from '../../src/boot/dependencies/mounts/mountCalls.ts';
 import { createMounter, runHelper } from '../../src/boot/dependencies/mounts/mounter.ts';
 import { mountsAt, mountsBelow, parseMountinfo } from '../../src/machines/host/mountinfo.ts';
+import { eachFolder } from '../eachFolder.ts';
 import { RUNS_ALL } from '../rotation.ts';
 
 let dir: string;
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'actorlet-mounter-'));
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+eachFolder((made) => (dir = made));
 
 const call = (timeoutMs = 30_000, signal = new AbortController().signal) => ({ timeoutMs, signal });
 const mounter = createMounter();

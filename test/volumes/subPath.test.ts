@@ -4,7 +4,6 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -15,9 +14,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createMounter } from '../../src/boot/dependencies/mounts/mounter.ts';
 import { SubPathHelpers } from '../../src/boot/dependencies/subPath/helper.ts';
 import { fdPath, openBelow } from '../../src/boot/dependencies/subPath/walk.ts';
@@ -25,17 +23,17 @@ import { mountsBelow, parseMountinfo } from '../../src/machines/host/mountinfo.t
 import type { Container } from '../../src/machines/kube/podTable.ts';
 import { built } from '../../src/machines/result.ts';
 import { subPathParts } from '../../src/machines/services/volumes/subPaths.ts';
+import { eachFolder } from '../eachFolder.ts';
 
 let dir: string;
 let volume: string;
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'actorlet-subpath-'));
+eachFolder((made) => {
+  dir = made;
   volume = join(dir, 'volume');
   mkdirSync(volume);
   mkdirSync(join(dir, 'outside'));
   writeFileSync(join(dir, 'outside', 'secret'), 'secret');
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Where it leads to, as the kernel says. */
 async function leadsTo(subPath: string): Promise<string> {

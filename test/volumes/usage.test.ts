@@ -1,9 +1,8 @@
 /** What volumes of pods use: files that are counted, drivers that are asked, how often, and what one that hangs holds up. */
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { volumeUsage } from '../../src/actors/services/client.ts';
 import { createClock, createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCsi } from '../../src/boot/dependencies/csi/grpcCsi.ts';
@@ -18,6 +17,7 @@ import { podsView } from '../../src/machines/pods/manager/messages.ts';
 import { type CsiDriver, driversView } from '../../src/machines/services/plugins/messages.ts';
 import { type VolumeSummary, volumesView } from '../../src/machines/services/volumes/messages.ts';
 import type { DiskUsage } from '../../src/ports/machine/diskUsage.ts';
+import { eachFolder } from '../eachFolder.ts';
 import { views } from '../edge/harness.ts';
 import { pod, record, viewOfPods } from '../edge/metrics/samples.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
@@ -30,14 +30,13 @@ const UID = 'uid-web';
 let dir: string;
 let gone: AbortController;
 const drivers: TestDriver[] = [];
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'actorlet-usage-'));
+eachFolder((made) => {
+  dir = made;
   gone = new AbortController();
 });
 afterEach(async () => {
   gone.abort();
   for (const driver of drivers.splice(0)) await driver.stop();
-  rmSync(dir, { recursive: true, force: true });
 });
 
 const summary = (plugin: string, name: string, state = 'mounted'): VolumeSummary => ({

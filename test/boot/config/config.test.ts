@@ -1,7 +1,8 @@
 /** The configuration file, drop-ins, precedence and defaults (boot-and-node 2.3, 2.4, 3; traps 1-10, 60). */
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { toV1beta1 } from '../../../src/machines/config/v1beta1.ts';
 import { golden, HEADER, load, tempDir, texts } from '../helpers.ts';
+import { it } from '../inFolder.ts';
 
 describe('defaults', () => {
   it('are closed, with a file and without one (trap 1, where the reference is open without)', async () => {
@@ -112,8 +113,7 @@ describe('precedence', () => {
     expect((await load(['--seccomp-default'])).config.seccompDefault).toBe(true);
   });
 
-  it('merges drop-ins: only .conf, lexical order, lists replaced, maps by key, no defaulting (trap 60)', async () => {
-    using dir = tempDir();
+  it('merges drop-ins: only .conf, lexical order, lists replaced, maps by key, no defaulting (trap 60)', async ({ dir }) => {
     dir.write(
       'd/10-a.conf',
       `${HEADER}maxPods: 20\nclusterDNS: [1.1.1.1, 2.2.2.2]\nkubeReserved: {cpu: 100m}\nauthentication: {anonymous: {enabled: true}}\n`,
@@ -135,14 +135,12 @@ describe('precedence', () => {
     expect(loaded.files.map((f) => f.slice(dir.path.length))).toEqual(['/main.yaml', '/d/10-a.conf', '/d/20-b.conf', '/d/sub/05.conf']);
   });
 
-  it('uses drop-ins without a file over the open defaults', async () => {
-    using dir = tempDir();
+  it('uses drop-ins without a file over the open defaults', async ({ dir }) => {
     dir.write('a.conf', `${HEADER}maxPods: 5\n`);
     expect((await load([`--config-dir=${dir.path}`])).config).toMatchObject({ maxPods: 5, readOnlyPort: 0 });
   });
 
-  it('refuses a missing drop-in directory and a drop-in without kind', async () => {
-    using dir = tempDir();
+  it('refuses a missing drop-in directory and a drop-in without kind', async ({ dir }) => {
     dir.write('a.conf', 'maxPods: 5\n');
     expect((await load([`--config-dir=${dir.path}/none`])).errors).toHaveLength(1);
     expect(texts((await load([`--config-dir=${dir.path}`])).errors)).toHaveLength(2);
@@ -150,8 +148,7 @@ describe('precedence', () => {
 });
 
 describe('paths and endpoints', () => {
-  it('stand against the file in the file and against the working directory in a flag (trap 8)', async () => {
-    using dir = tempDir();
+  it('stand against the file in the file and against the working directory in a flag (trap 8)', async ({ dir }) => {
     const file = dir.write(
       'etc/k.yaml',
       `${HEADER}staticPodPath: manifests\nresolvConf: ""\nauthentication: {x509: {clientCAFile: ../ca.crt}}\n`,
@@ -240,8 +237,7 @@ describe('decoding', () => {
     ]);
   });
 
-  it('reads JSON, YAML booleans, null as unset, anchors, and list elements with missing fields', async () => {
-    using dir = tempDir();
+  it('reads JSON, YAML booleans, null as unset, anchors, and list elements with missing fields', async ({ dir }) => {
     const json = dir.write(
       'k.json',
       '{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","maxPods":3,"port":null}',

@@ -1,18 +1,17 @@
 /** The real programs behind credential providers: what keeps the node from starting, what they are given, how they are ended. */
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { loadCredentialPrograms } from '../../../src/boot/dependencies/credentialPrograms.ts';
 import { providerRequest } from '../../../src/machines/runtime/imagePuller/credentialProviders.ts';
+import { eachFolder } from '../../eachFolder.ts';
 
 let dir: string;
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'actorlet-providers-'));
+eachFolder((made) => {
+  dir = made;
   mkdirSync(join(dir, 'bin'));
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const HEAD = 'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n';
 const entry = (name: string, more = '') =>

@@ -1,5 +1,5 @@
 /** Documents that are decoded in a thread of their own: what comes of them, what ends it, and what is left of it. */
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { CHEAP_YAML_BYTES_MAX, isCheap } from '../../../src/actors/pods/sources/document.ts';
 import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { createDocuments, type DocumentsOptions } from '../../../src/boot/dependencies/documents/documents.ts';
@@ -13,20 +13,16 @@ const rare = (name: string) => bytes(pod(name, 'status: &a {}\n'));
 /** Takes seconds and hundreds of MiB: a megabyte of small values. */
 const large = () => bytes(pod('large', `status: [${'a,'.repeat(700_000)}]\n`));
 
-const opened: Disposable[] = [];
-afterEach(() => {
-  for (const o of opened.splice(0)) o[Symbol.dispose]();
-});
 function open(o: Partial<DocumentsOptions> = {}) {
   const documents = createDocuments({ entropy: createEntropy(), ...o });
-  opened.push(documents);
+  onTestFinished(() => documents[Symbol.dispose]());
   return documents;
 }
+const it = test.extend('documents', () => open());
 const threads = () => process.getActiveResourcesInfo().filter((r) => r === 'MessagePort').length;
 
 describe('documents', () => {
-  it('in the thread come to the same pods as on the spot', async () => {
-    const documents = open();
+  it('in the thread come to the same pods as on the spot', async ({ documents }) => {
     const here = await documents.decode(bytes(pod('web')), SOURCE);
     const there = await documents.decode(rare('web'), SOURCE);
     expect(here).toMatchObject({ ok: true, pods: [{ metadata: { name: 'web-n1' } }] });
@@ -34,8 +30,7 @@ describe('documents', () => {
     expect(here).toEqual(await open().decode(bytes(pod('web', `# ${'x'.repeat(CHEAP_YAML_BYTES_MAX)}\n`)), SOURCE));
   });
 
-  it('that are cheap and many leave the main thread to others in between', async () => {
-    const documents = open();
+  it('that are cheap and many leave the main thread to others in between', async ({ documents }) => {
     let turns = 0;
     let over = false;
     const count = (): void => {
@@ -79,8 +74,7 @@ describe('documents', () => {
     ]);
   });
 
-  it('are given to the thread ahead: between two of them it does not wait for the main thread', async () => {
-    const documents = open();
+  it('are given to the thread ahead: between two of them it does not wait for the main thread', async ({ documents }) => {
     await documents.decode(rare('first'), SOURCE);
     const turns = { between: 0 };
     const all = Promise.all(Array.from({ length: 20 }, (_, i) => documents.decode(rare(`p${i}`), SOURCE).then(() => turns.between)));
@@ -102,8 +96,7 @@ describe('documents', () => {
     expect(await documents.decode(rare('b'), SOURCE)).toMatchObject({ ok: true });
   });
 
-  it('are rejected where the port is closed', async () => {
-    const documents = open();
+  it('are rejected where the port is closed', async ({ documents }) => {
     const waiting = documents.decode(rare('a'), SOURCE);
     documents[Symbol.dispose]();
     await expect(waiting).rejects.toThrow('has ended');

@@ -1,10 +1,10 @@
 /** The real port that compresses: on a real disk. */
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createGzipPort } from '../../../src/boot/dependencies/gzip.ts';
+import { eachFolder } from '../../eachFolder.ts';
 
 /** Many times what a stream takes in at once. */
 const LINES = Array.from({ length: 60_000 }, (_, i) => `2024-01-01T00:00:00Z stdout F line ${i}\n`).join('');
@@ -13,13 +13,12 @@ const running = () => ({ signal: new AbortController().signal });
 let dir: string;
 let from: string;
 let to: string;
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'actorlet-gzip-'));
+eachFolder((made) => {
+  dir = made;
   from = join(dir, '0.log.20240101-000000');
   to = `${from}.tmp`;
   writeFileSync(from, LINES);
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 it('writes the whole file, smaller, for nobody but who may read the first one, which stays as it is', async () => {
   chmodSync(from, 0o600);

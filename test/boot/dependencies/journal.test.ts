@@ -1,15 +1,12 @@
 /** The real journal: a program that is given arguments as they are, and is ended when nobody reads on or its time is over. */
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { createJournal } from '../../../src/boot/dependencies/machine/journal.ts';
+import { eachFolder } from '../../eachFolder.ts';
 
 let dir: string;
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'actorlet-journal-'));
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+eachFolder((made) => (dir = made));
 
 function program(script: string): string {
   const path = join(dir, 'journalctl');

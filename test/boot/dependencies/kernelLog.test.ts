@@ -1,29 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import {
-  accessSync,
-  appendFileSync,
-  closeSync,
-  constants,
-  mkdtempSync,
-  openSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { accessSync, appendFileSync, closeSync, constants, openSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createKernelLog } from '../../../src/boot/dependencies/machine/kernelLog.ts';
 import type { KernelLogPart } from '../../../src/ports/machine/kernelLog.ts';
+import { eachFolder } from '../../eachFolder.ts';
 
 const WITHIN = { timeout: 30_000 };
 const EVERY_MS = 5;
 let dir = '';
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'actorlet-kmsg-'));
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+eachFolder((made) => (dir = made));
 
 const record = (seq: number, text: string): string => `6,${seq},${seq * 10},-;${text}\n`;
 

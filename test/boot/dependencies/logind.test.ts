@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBroker, createClient, type MessageBus } from 'dbus-native';
-import { afterEach, expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { takeLock } from '../../../src/boot/dependencies/logind/lock.ts';
 import { createInhibitor } from '../../../src/boot/dependencies/logind/logind.ts';
 import type { Inhibitor } from '../../../src/ports/machine/inhibitor.ts';
@@ -13,13 +13,9 @@ import { collectingLogger, type LogLine } from '../../supervision/fakePorts.ts';
 const PATH = '/org/freedesktop/login1';
 const MANAGER = 'org.freedesktop.login1.Manager';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
-});
 function folder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-logind-'));
-  cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 /** A program with this script; its arguments are in the file `args` beside it. */
@@ -70,9 +66,9 @@ async function logind(): Promise<Logind> {
   });
   await bus.requestName('org.freedesktop.login1', 0);
   await bus.requestName('org.freedesktop.systemd1', 0);
-  cleanups.push(() => {
+  onTestFinished(() => {
     bus.connection.stream.destroy();
-    return broker.close();
+    broker.close();
   });
   return self;
 }
@@ -93,7 +89,7 @@ function inhibitorOf(
     dropIn: join(dir, 'logind.conf.d', '99-kubelet.conf'),
     lock: () => takeLock({ program: script, withinMs: 30_000 }),
   });
-  cleanups.push(() => port.release());
+  onTestFinished(() => port.release());
   return { port, dir, lines };
 }
 const held = (dir: string): boolean => {
@@ -204,7 +200,7 @@ it('waits no longer than its deadline for a bus that says nothing, and says wher
   const deaf = await new Promise<Server>((resolve) => {
     const server = createServer(() => {}).listen(socket, () => resolve(server));
   });
-  cleanups.push(() => deaf.close());
+  onTestFinished(() => void deaf.close());
   await expect(open(inhibitorOf(socket, { callMs: 500 }).port)).rejects.toThrow(/^systemd-logind: /);
   await expect(open(inhibitorOf('/nowhere/bus').port)).rejects.toThrow(/^systemd-logind: .*ENOENT.*\/nowhere\/bus/);
 });

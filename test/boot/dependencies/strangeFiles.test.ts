@@ -5,7 +5,7 @@ import { chmodSync, existsSync, linkSync, lstatSync, mkdirSync, readdirSync, rea
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createStore, layout, prepareFolders, readPidFile } from '@actorlet/runtimes/src/process/store/store.ts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createCheckpointStore } from '../../../src/actors/foundation/checkpointStore.ts';
 import { loadConfig } from '../../../src/boot/config/load.ts';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
@@ -18,6 +18,7 @@ import { acquireLock, lockAtOnce } from '../../../src/boot/process/lock.ts';
 import { rootDirProblem } from '../../../src/boot/steps/host/hostChecks.ts';
 import type { Logger } from '../../../src/ports/ports.ts';
 import { fakeBoot, HEADER, tempDir, until } from '../helpers.ts';
+import { it } from '../inFolder.ts';
 
 const fs = createHostFs();
 const libc = loadLibc();
@@ -30,8 +31,7 @@ const isPlain = (path: string) => lstatSync(path).isFile();
 const quiet: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
 
 describe('the file port', () => {
-  it('reads no FIFO, and of its own files no link', async () => {
-    using dir = tempDir();
+  it('reads no FIFO, and of its own files no link', async ({ dir }) => {
     const pipe = fifo(join(dir.path, 'pipe'));
     const link = join(dir.path, 'link');
     symlinkSync(dir.write('target', 'text'), link);
@@ -100,8 +100,7 @@ describe('jobs of the pool', () => {
     expect(await jobsOf(() => act(dir.path))).toBe(jobs);
   });
 
-  it('a file that was there gets the mode that was asked for, and one that fails is not left open', async () => {
-    using dir = tempDir();
+  it('a file that was there gets the mode that was asked for, and one that fails is not left open', async ({ dir }) => {
     const path = dir.write('there', 'before');
     chmodSync(path, 0o644);
     await fs.writeFile(path, 'mine', { mode: 0o600 });
@@ -144,8 +143,7 @@ describe('jobs of the pool', () => {
 });
 
 describe('state below the root directory', () => {
-  it('that is a FIFO or a link is set aside, and kept anew', async () => {
-    using dir = tempDir();
+  it('that is a FIFO or a link is set aside, and kept anew', async ({ dir }) => {
     const state = join(dir.path, 'state');
     mkdirSync(state);
     const outside = dir.write('outside', 'precious');
@@ -181,8 +179,7 @@ describe('state below the root directory', () => {
     }
   });
 
-  it('the lock is refused: nobody knows who holds it', async () => {
-    using dir = tempDir();
+  it('the lock is refused: nobody knows who holds it', async ({ dir }) => {
     const outside = dir.write('outside', 'precious');
     const link = join(dir.path, 'link');
     symlinkSync(outside, link);
@@ -196,8 +193,7 @@ describe('state below the root directory', () => {
     (await acquireLock(link, o))[Symbol.dispose]();
   });
 
-  it('of the embedded runtime is set aside, and folders of containers without a state are removed', () => {
-    using dir = tempDir();
+  it('of the embedded runtime is set aside, and folders of containers without a state are removed', ({ dir }) => {
     const l = layout(dir.path);
     prepareFolders(l);
     const outside = dir.write('outside', 'precious');
@@ -228,8 +224,7 @@ describe('state below the root directory', () => {
     expect(readdirSync(l.containers)).toEqual(['strange']);
   });
 
-  it('of the CPU manager refuses the start, in words', async () => {
-    using dir = tempDir();
+  it('of the CPU manager refuses the start, in words', async ({ dir }) => {
     const pipe = fifo(join(dir.path, 'cpu_manager_state'));
     const run = fakeBoot([
       '--container-runtime-endpoint=embedded://hollow',
@@ -245,8 +240,7 @@ describe('state below the root directory', () => {
 const CALM = `${HEADER}failSwapOn: false\nfailCgroupV1: false\ncgroupsPerQOS: false\nenforceNodeAllocatable: []\n`;
 
 describe('a file that a person names', () => {
-  it('may be a link, and is refused in words where it is a FIFO', async () => {
-    using dir = tempDir();
+  it('may be a link, and is refused in words where it is a FIFO', async ({ dir }) => {
     const pipe = fifo(join(dir.path, 'pipe'));
     await expect(readKubeConfig(pipe)).rejects.toThrow('is a FIFO, not a regular file');
     const link = join(dir.path, 'link.yaml');
@@ -258,8 +252,7 @@ describe('a file that a person names', () => {
 });
 
 describe('a root directory', () => {
-  it('that others may write to is warned about, with what to do', async () => {
-    using dir = tempDir();
+  it('that others may write to is warned about, with what to do', async ({ dir }) => {
     for (const [mode, problem] of [
       [0o700, null],
       [0o755, null],

@@ -1,18 +1,15 @@
 /** Ids for user namespaces of pods, as the machine tells them: a user, a program named getsubids, and what comes of it. */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { isUserNamespace } from '../../../src/boot/dependencies/machine/host.ts';
 import { loadSubordinateIds } from '../../../src/boot/dependencies/machine/subordinateIds.ts';
 import { firstIds } from '../../../src/machines/pods/workers/config/userNamespace.ts';
+import { eachFolder } from '../../eachFolder.ts';
 
 let dir: string;
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'subordinate-ids-'));
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+eachFolder((made) => (dir = made));
 
 /** `getsubids` that prints, and for groups prints something else where that is given. */
 function load(o: { users?: string; prints?: string; groups?: string; fails?: boolean; there?: boolean; maxPods?: number } = {}) {

@@ -1,12 +1,11 @@
 /** The real Csi port against a real gRPC server on a unix socket. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createGrpcCsi } from '../../../src/boot/dependencies/csi/grpcCsi.ts';
 import { unixTarget } from '../../../src/boot/dependencies/grpc/unixGrpc.ts';
 import { CsiError } from '../../../src/ports/sockets/csi.ts';
+import { eachFolder } from '../../eachFolder.ts';
 import { type DriverOptions, startDriver, type TestDriver } from '../../volumes/csiDriver.ts';
 
 const csi = createGrpcCsi({ clock: createClock() });
@@ -26,13 +25,10 @@ async function start(o: Partial<DriverOptions> = {}): Promise<string> {
   driver = await startDriver({ name: 'csi.example.com', socket, ...o });
   return socket;
 }
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'csi-port-'));
-});
+eachFolder((made) => (dir = made));
 afterEach(async () => {
   await driver?.stop();
   driver = undefined;
-  rmSync(dir, { recursive: true, force: true });
 });
 
 const MOUNT = {

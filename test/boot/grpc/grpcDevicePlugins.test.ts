@@ -1,12 +1,12 @@
 /** The real DevicePlugins port against real gRPC on unix sockets. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createGrpcDevicePlugins } from '../../../src/boot/dependencies/devicePlugins/grpcDevicePlugins.ts';
 import type { PluginDevice, RegisterRequest } from '../../../src/machines/allocation/devices/types.ts';
 import { type PluginOptions, startPlugin, type TestPlugin } from '../../allocation/devicePlugin.ts';
+import { eachFolder } from '../../eachFolder.ts';
 
 const port = createGrpcDevicePlugins({ clock: createClock() });
 const SOON = { timeout: 20_000, interval: 20 };
@@ -23,13 +23,10 @@ function given(): TestPlugin {
   if (plugin === undefined) throw new Error('no plugin was started');
   return plugin;
 }
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'dp-'));
-});
+eachFolder((made) => (dir = made));
 afterEach(() => {
   plugin?.kill();
   plugin = undefined;
-  rmSync(dir, { recursive: true, force: true });
 });
 
 describe('the port to device plugins', () => {

@@ -1,14 +1,13 @@
 /** The real port to drivers of dynamic resources, against a driver over a real socket. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createGrpcDra } from '../../../src/boot/dependencies/dra/grpcDra.ts';
 import type { DraService } from '../../../src/machines/allocation/claims/messages.ts';
 import type { DraConnection } from '../../../src/ports/sockets/dra.ts';
 import { type DraDriverOptions, startDraDriver, type TestDraDriver } from '../../allocation/draDriver.ts';
 import { until } from '../../e2e/lab/ports.ts';
+import { eachFolder } from '../../eachFolder.ts';
 
 const CLAIM = { namespace: 'ns', name: 'claim', uid: 'uid-1' };
 const call = (timeoutMs = 10_000) => ({ timeoutMs, signal: new AbortController().signal });
@@ -28,14 +27,13 @@ const connect = (service: DraService = 'v1.DRAPlugin') => {
   connection = createGrpcDra({ clock: createClock() }).connect(join(dir, 'd.sock'), { service, changed });
   return connection;
 };
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'dra-'));
+eachFolder((made) => {
+  dir = made;
   up = [];
 });
 afterEach(() => {
   connection?.close();
   driver?.stop();
-  rmSync(dir, { recursive: true, force: true });
 });
 
 describe('a driver', () => {

@@ -1,10 +1,10 @@
 /** The real PodResources port against real gRPC on a unix socket. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createGrpcPodResources } from '../../../src/boot/dependencies/podResources/grpcPodResources.ts';
 import type { PodResourcesAnswers } from '../../../src/ports/sockets/podResources.ts';
+import { eachFolder } from '../../eachFolder.ts';
 import { askPodResources } from '../../edge/podResourcesClient.ts';
 
 const port = createGrpcPodResources();
@@ -15,8 +15,8 @@ const POD = { name: 'p', namespace: 'n', containers: [{ name: 'c', devices: [GPU
 let dir: string;
 let answers: PodResourcesAnswers;
 
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'pr-'));
+eachFolder((made) => {
+  dir = made;
   answers = {
     admit: () => true,
     list: () => [POD],
@@ -26,7 +26,6 @@ beforeEach(() => {
     },
   };
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('the socket of the pod resources API', () => {
   it('answers version v1, and v1alpha1 without CPUs and NUMA nodes', async () => {

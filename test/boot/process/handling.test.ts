@@ -3,13 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { noteFile, openHandling } from '../../../src/boot/process/handling.ts';
 import { loadLibc } from '../../../src/boot/process/libc.ts';
 import { STRIKES_WITHIN_MS, SUBJECTS_MAX } from '../../../src/machines/pod/setAside.ts';
 import { COMPILED_ONCE } from '../../compiled.ts';
 import { pod } from '../../machines/pods/fixtures.ts';
-import { BLOCK, tempDir, until } from '../helpers.ts';
+import { BLOCK, until } from '../helpers.ts';
+import { it } from '../inFolder.ts';
 
 const SRC = join(import.meta.dirname, '../../../src');
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
@@ -51,8 +52,7 @@ const bad = pod({ containers: [{ name: 'web', image: 'x', args: ['bomb'] }] });
 const mended = pod({ containers: [{ name: 'web', image: 'x', args: ['fine'] }] });
 
 describe('a process that dies while it handles a pod', () => {
-  it('twice sets it aside, in this definition and under whatever name; another definition is another chance', async () => {
-    using dir = tempDir();
+  it('twice sets it aside, in this definition and under whatever name; another definition is another chance', async ({ dir }) => {
     const died = await run(dir.path, `handling.of('pod other', () => {}); handling.of('pod uid-1', die);`);
     expect(died.signal).toBe('SIGKILL');
     const second = next(dir.path);
@@ -74,8 +74,7 @@ describe('a process that dies while it handles a pod', () => {
     expect(next(dir.path).podAside(bad)).toBeNull();
   });
 
-  it('and goes away by an explicit act: its file is removed', async () => {
-    using dir = tempDir();
+  it('and goes away by an explicit act: its file is removed', async ({ dir }) => {
     for (let i = 0; i < 2; i++) {
       await run(dir.path, `handling.of('file /m/bad.yaml abc', die);`);
       next(dir.path);
@@ -87,8 +86,7 @@ describe('a process that dies while it handles a pod', () => {
     expect(next(dir.path).documentAside('file /m/bad.yaml abc')).toBeNull();
   });
 
-  it('is noted also when an error that nothing caught ends it', async () => {
-    using dir = tempDir();
+  it('is noted also when an error that nothing caught ends it', async ({ dir }) => {
     const ended = await run(
       dir.path,
       `process.on('uncaughtException', (e) => { handling.died(e); process.exit(70); });
@@ -101,8 +99,7 @@ describe('a process that dies while it handles a pod', () => {
     expect(says.join()).toContain('the daemon died while it handled pod uid-1 (an uncaught error)');
   });
 
-  it('is named by the watchdog, which notes what it ended', async () => {
-    using dir = tempDir();
+  it('is named by the watchdog, which notes what it ended', async ({ dir }) => {
     const ended = await run(
       dir.path,
       `const heartbeat = new Heartbeat();
@@ -118,8 +115,7 @@ describe('a process that dies while it handles a pod', () => {
 });
 
 describe('a healthy pod is not set aside', () => {
-  it('when the process is killed between two of its steps, however often', async () => {
-    using dir = tempDir();
+  it('when the process is killed between two of its steps, however often', async ({ dir }) => {
     for (let i = 0; i < 3; i++) {
       expect((await run(dir.path, `handling.of('pod uid-1', () => {}); setTimeout(die, 50);`)).signal).toBe('SIGKILL');
       next(dir.path);
@@ -127,8 +123,7 @@ describe('a healthy pod is not set aside', () => {
     expect(suspects(dir.path)).toEqual([]);
   });
 
-  it('when its two deaths have an hour between them', () => {
-    using dir = tempDir();
+  it('when its two deaths have an hour between them', ({ dir }) => {
     const at = Date.now();
     const die = (atMs: number) => {
       const handling = next(dir.path, atMs);
@@ -142,8 +137,7 @@ describe('a healthy pod is not set aside', () => {
     expect(next(dir.path, at + STRIKES_WITHIN_MS + 1_000).podAside(bad)).toBeNull();
   });
 
-  it('when the whole process was stopped for longer than the limit', async () => {
-    using dir = tempDir();
+  it('when the whole process was stopped for longer than the limit', async ({ dir }) => {
     const stopped = begin(
       dir.path,
       `const heartbeat = new Heartbeat();
@@ -161,8 +155,7 @@ describe('a healthy pod is not set aside', () => {
   });
 });
 
-it('what is remembered is bounded, and what cannot be read counts as absent', () => {
-  using dir = tempDir();
+it('what is remembered is bounded, and what cannot be read counts as absent', ({ dir }) => {
   const dies = (subject: string) => {
     next(dir.path).of(subject, () => writeFileSync(join(dir.path, 'copy'), readNote(dir.path)));
     writeFileSync(noteFile(dir.path), readNote(dir.path, 'copy'));

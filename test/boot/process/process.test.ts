@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { Heartbeat } from '../../../src/actors/supervision/watchdog.ts';
 import { loadLibc } from '../../../src/boot/process/libc.ts';
 import { acquireLock } from '../../../src/boot/process/lock.ts';
@@ -11,6 +11,7 @@ import { setOomScore } from '../../../src/boot/process/oomScore.ts';
 import { startWatchdog } from '../../../src/boot/process/watchdog/watchdog.ts';
 import { COMPILED_ONCE } from '../../compiled.ts';
 import { BLOCK, tempDir, until } from '../helpers.ts';
+import { it } from '../inFolder.ts';
 
 const BOOT = join(import.meta.dirname, '../../../src/boot/boot.ts');
 const RUN = join(import.meta.dirname, '../../../src/boot/steps/run.ts');
@@ -47,8 +48,7 @@ function child(program: string, ...flags: string[]): Child {
 }
 
 describe('the lock file', () => {
-  it('is waited for while another process holds it, without blocking this one (trap 14)', async () => {
-    using dir = tempDir();
+  it('is waited for while another process holds it, without blocking this one (trap 14)', async ({ dir }) => {
     const path = join(dir.path, 'node.lock');
     await using holder = child(`
       const { acquireLock } = await import(${JSON.stringify(LOCK)});
@@ -74,8 +74,7 @@ describe('the lock file', () => {
     expect(held).toBe(true);
   });
 
-  it('can be given up while waiting, and is freed when disposed', async () => {
-    using dir = tempDir();
+  it('can be given up while waiting, and is freed when disposed', async ({ dir }) => {
     const path = join(dir.path, 'l');
     const libc = loadLibc();
     const first = await acquireLock(path, { libc, signal: new AbortController().signal, onWait: () => {} });
@@ -86,8 +85,7 @@ describe('the lock file', () => {
     using _again = await acquireLock(path, { libc, signal: new AbortController().signal, onWait: () => expect.fail('the lock was free') });
   });
 
-  it('calls back once when anybody opens the file (trap 15)', async () => {
-    using dir = tempDir();
+  it('calls back once when anybody opens the file (trap 15)', async ({ dir }) => {
     const path = join(dir.path, 'l');
     const reasons: string[] = [];
     using lock = await acquireLock(path, { libc: loadLibc(), signal: new AbortController().signal, onWait: () => {} });
@@ -169,8 +167,7 @@ describe('the watchdog thread', () => {
     expect(stuck.output()).toContain('running node/pods/workers/web; exiting with code 70, containers are left running');
   });
 
-  it('is there before the lock file is taken and anything of a pod is read: a start that is stuck ends too', async () => {
-    using dir = tempDir();
+  it('is there before the lock file is taken and anything of a pod is read: a start that is stuck ends too', async ({ dir }) => {
     await using stuck = child(`
       const { boot, BOOT_STEPS, processIo } = await import(${JSON.stringify(BOOT)});
       const early = BOOT_STEPS.slice(0, BOOT_STEPS.findIndex((s) => s.name === 'take the lock file'));
@@ -276,8 +273,7 @@ describe('the health port', () => {
 });
 
 describe('the OOM score', () => {
-  it('is written as a decimal, and a missing file is not created', async () => {
-    using dir = tempDir();
+  it('is written as a decimal, and a missing file is not created', async ({ dir }) => {
     const file = dir.write('oom', '0000');
     await setOomScore(-999, file);
     expect(readFileSync(file, 'utf8')).toBe('-999');
@@ -318,8 +314,7 @@ describe('the real process', () => {
     process.exit(await boot(argv, process.env, { io: processIo(), wiring }));
   `;
 
-  it('ends with 1 on a second signal, before an orderly stop is over', async () => {
-    using dir = tempDir();
+  it('ends with 1 on a second signal, before an orderly stop is over', async ({ dir }) => {
     await using node = child(program(dir.path, ''));
     await until('the node runs', () => node.output().includes('started'));
     node.process.kill('SIGTERM');
@@ -328,8 +323,7 @@ describe('the real process', () => {
     expect(await node.code).toBe(1);
   });
 
-  it('refuses a root directory in which another one runs, and takes it when that one was killed', async () => {
-    using dir = tempDir();
+  it('refuses a root directory in which another one runs, and takes it when that one was killed', async ({ dir }) => {
     await using first = child(program(dir.path, ''));
     await until('the first runs', () => first.output().includes('started'));
     await using second = child(program(dir.path, ''));
@@ -341,8 +335,7 @@ describe('the real process', () => {
     await until('the third runs', () => third.output().includes('started'));
   });
 
-  it('ends with 70 and names who holds the main thread when the start itself blocks', async () => {
-    using dir = tempDir();
+  it('ends with 70 and names who holds the main thread when the start itself blocks', async ({ dir }) => {
     const blocks = `
       process.env.ACTORLET_STALL_LIMIT_MS = '1000';
       const { createNode } = wiring;
@@ -364,8 +357,7 @@ describe('the real process', () => {
     expect(third.output()).toContain('the daemon died over pod uid-1 again (its main thread was stuck): it is set aside');
   });
 
-  it('ends with 70 and the flight recorder when a promise is rejected unseen', async () => {
-    using dir = tempDir();
+  it('ends with 70 and the flight recorder when a promise is rejected unseen', async ({ dir }) => {
     await using node = child(program(dir.path, `setTimeout(() => Promise.reject(new Error('nobody waits')), 1000);`));
     expect(await node.code).toBe(70);
     expect(node.output()).toContain('unhandledRejection: nobody waits');

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBroker, createClient, type DBusBroker, type MessageBus } from 'dbus-native';
-import { afterEach, expect, it } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createSlices, type Slices } from '../../../src/boot/dependencies/cgroups/systemd.ts';
 import { newSlice } from '../../../src/machines/allocation/cgroups/units.ts';
 
@@ -13,18 +13,14 @@ const NAME = 'org.freedesktop.systemd1';
 const PATH = '/org/freedesktop/systemd1';
 const MANAGER = `${NAME}.Manager`;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean();
-});
 function folder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-bus-'));
-  cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 function slicesOf(o: { bus?: string; own?: string }): Slices {
   const slices = createSlices({ bus: '/nowhere/bus', own: '/nowhere/own', callMs: 300, jobMs: 300, ...o });
-  cleanups.push(() => slices.close());
+  onTestFinished(() => slices.close());
   return slices;
 }
 
@@ -80,15 +76,15 @@ async function systemd(): Promise<Systemd> {
     },
   );
   await bus.requestName(NAME, 0);
-  cleanups.push(() => {
+  onTestFinished(() => {
     bus.connection.stream.destroy();
-    return broker.close();
+    broker.close();
   });
   return self;
 }
+const it = test.extend('there', () => systemd());
 
-it('asks for the version, makes a slice with its properties, sets limits and takes it away', async () => {
-  const there = await systemd();
+it('asks for the version, makes a slice with its properties, sets limits and takes it away', async ({ there }) => {
   const slices = slicesOf({ bus: there.socket });
   expect(await slices.version()).toBe(257);
   await slices.start('a.slice', newSlice('a.slice', 2));
@@ -100,8 +96,7 @@ it('asks for the version, makes a slice with its properties, sets limits and tak
   expect(there.said[1]?.slice(2, 4)).toEqual([true, [['TasksMax', 7n]]]);
 });
 
-it('takes a unit that is there for made and one that is not for gone, and says of other refusals which slice', async () => {
-  const there = await systemd();
+it('takes a unit that is there for made and one that is not for gone, and says of other refusals which slice', async ({ there }) => {
   const slices = slicesOf({ bus: there.socket });
   there.refusal = `${NAME}.UnitExists`;
   await slices.start('a.slice', []);
@@ -114,8 +109,7 @@ it('takes a unit that is there for made and one that is not for gone, and says o
   });
 });
 
-it('fails when a job fails, and when nothing is heard of it in time', async () => {
-  const there = await systemd();
+it('fails when a job fails, and when nothing is heard of it in time', async ({ there }) => {
   const slices = slicesOf({ bus: there.socket });
   there.result = 'failed';
   await expect(slices.start('a.slice', [])).rejects.toThrow('systemd: a.slice could not be made: the job ended as "failed"');
@@ -142,7 +136,7 @@ it('waits no longer than its deadline for a bus that says nothing', async () => 
   const deaf = await new Promise<Server>((resolve) => {
     const server = createServer(() => {}).listen(socket, () => resolve(server));
   });
-  cleanups.push(() => deaf.close());
+  onTestFinished(() => void deaf.close());
   const began = performance.now();
   await expect(slicesOf({ bus: socket }).version()).rejects.toThrow('systemd cannot be reached over D-Bus');
   expect(performance.now() - began).toBeLessThan(20_000);

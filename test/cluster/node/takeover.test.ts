@@ -22,9 +22,7 @@ const whyNot = besideReference(async (made) => {
   ({ cluster, reference } = made);
   witness = new Witness(cluster.lab).start();
 });
-afterAll(async () => {
-  await witness?.stop();
-});
+afterAll(() => witness?.stop());
 
 const upProbe = { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1, timeoutSeconds: PROBE_TIMEOUT_S, failureThreshold: 3 };
 const probed = (name: string) =>

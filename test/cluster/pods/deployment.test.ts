@@ -15,9 +15,7 @@ onCluster((made) => (cluster = made));
 beforeEach(() => {
   witness = new Witness(cluster.lab).start();
 });
-afterEach(async () => {
-  await witness.stop();
-});
+afterEach(() => witness.stop());
 
 function deployment(name: string, o: { replicas: number; version: string; strategy?: object }): object {
   const probe = { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1, timeoutSeconds: PROBE_TIMEOUT_S };

@@ -14,9 +14,7 @@ beforeAll(async () => {
   const flags = { 'kube-controller-manager': ['--node-monitor-grace-period=10m'] };
   cluster = await startCluster({ plane: { controllerManager: true, scheduler: true, flags } });
 });
-afterAll(async () => {
-  await cluster?.stop();
-});
+afterAll(() => cluster?.stop());
 
 /** Placed by hand, past the scheduler, which would not send it here. */
 async function refused(name: string, spec: Partial<PodSpec> & { containers: Container[] }): Promise<Pod> {

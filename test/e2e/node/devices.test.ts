@@ -25,9 +25,7 @@ onContainerd((made) => {
   mkdirSync(join(daemon.dir, 'lib'));
   writeFileSync(join(daemon.dir, 'lib', 'driver.txt'), 'of the driver\n');
 });
-afterAll(() => {
-  plugin?.kill();
-});
+afterAll(() => plugin?.kill());
 
 /** Starts it anew, as its own supervisor would, and registers it once somebody listens. */
 async function plug(ids: string[], hangs = ''): Promise<TestPlugin> {

@@ -19,9 +19,7 @@ onContainerd((made) => {
   ({ lab, daemon } = made);
   cri = createGrpcCri({ endpoint: lab.endpoint, log: quietLog, clock: realClock });
 });
-afterAll(() => {
-  cri?.close();
-});
+afterAll(() => cri?.close());
 
 const residentMiB = () => Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${daemon.pid}/status`, 'utf8'))?.[1]) / 1024;
 /** With `L=`, and the zero byte, what Linux takes as one string. */

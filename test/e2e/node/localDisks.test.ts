@@ -1,10 +1,9 @@
 /** Disks behind `local` volumes, on loop devices of this machine: formatted once, shared, mounted with options, never overwritten. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { CsiLedger } from '../../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
@@ -15,6 +14,7 @@ import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
 import { claimSizes } from '../../../src/machines/services/volumes/growth.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
+import { eachFolder } from '../../eachFolder.ts';
 import { container, FACTS, pod } from '../../machines/pods/fixtures.ts';
 import { NO_PEERS } from '../../peers.ts';
 import { collectingLogger } from '../../supervision/fakePorts.ts';
@@ -24,8 +24,8 @@ const run = (command: string, ...args: string[]): string => execFileSync(command
 let root: string;
 let image: string;
 let device: string;
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'actorlet-disks-'));
+eachFolder((made) => {
+  root = made;
   image = join(root, 'image');
   writeFileSync(image, '');
   truncateSync(image, 64 * 1024 * 1024);
@@ -35,7 +35,6 @@ afterEach(() => {
   // What a failed test left.
   for (const { path } of mounts().reverse()) run('umount', path);
   run('losetup', '-d', device);
-  rmSync(root, { recursive: true, force: true });
 });
 
 const mounts = () => parseMountinfo(readFileSync('/proc/self/mountinfo', 'utf8')).filter((m) => m.path.startsWith(root));

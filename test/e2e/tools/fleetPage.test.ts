@@ -73,9 +73,7 @@ let browser: PageBrowser;
 beforeAll(async () => {
   browser = await PageBrowser.launch();
 });
-afterAll(async () => {
-  await browser?.[Symbol.asyncDispose]();
-});
+afterAll(() => browser?.[Symbol.asyncDispose]());
 
 /** The middle of a node's square. */
 async function squareOf(page: Page, place: number): Promise<{ x: number; y: number }> {

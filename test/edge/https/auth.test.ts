@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ASKING_MAX, WAITING_MAX } from '../../../src/actors/edge/https/authenticate.ts';
 import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
@@ -14,13 +14,9 @@ import { until } from '../harness.ts';
 import { pod, record, running, statusView, viewOfPods } from '../metrics/samples.ts';
 import { clientCa, type Lab, serverCa, startLab, TestCa } from './lab.ts';
 
-const labs: Lab[] = [];
-afterEach(async () => {
-  for (const lab of labs.splice(0)) await lab.stop();
-});
 async function start(o: Parameters<typeof startLab>[0] = {}): Promise<Lab> {
   const lab = await startLab(o);
-  labs.push(lab);
+  onTestFinished(() => lab.stop());
   lab.registry.set(podsView, viewOfPods([record(pod('secret-pod'))]));
   lab.registry.set(statusesView, statusView({ 'uid-secret-pod': running }));
   return lab;
@@ -469,7 +465,7 @@ describe('the TLS port', () => {
   });
   it('names the file that is missing, and stays up without listening', async () => {
     const lab = await startLab({ certFile: '/nowhere/tls.crt' });
-    labs.push(lab);
+    onTestFinished(() => lab.stop());
     expect(lab.actor.value()).toBe('blocked');
     expect(lab.ports.lines.map((l) => l.msg).join('\n')).toContain('the serving certificate /nowhere/tls.crt cannot be read');
   });

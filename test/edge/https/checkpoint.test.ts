@@ -1,12 +1,13 @@
 /** Checkpoints of containers, and the figures of containers for dashboards. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { coded, criContainer, sandbox, start } from './node.ts';
+
+const it = test.extend('s', () => start());
 
 const CHECKPOINT = '/checkpoint/default/web/main';
 
 describe('a checkpoint', () => {
-  it('is written by the runtime into the node’s own folder, in the time that was asked for', async () => {
-    const s = await start();
+  it('is written by the runtime into the node’s own folder, in the time that was asked for', async ({ s }) => {
     const asked: unknown[] = [];
     s.cri.ListContainers = () => ({ containers: [criContainer('main')] });
     s.cri.CheckpointContainer = (request: unknown) => {
@@ -19,8 +20,7 @@ describe('a checkpoint', () => {
     expect(file).toMatch(/\/checkpoints\/checkpoint-web_default-main-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\.tar$/);
     expect(asked).toEqual([{ containerId: 'id-main', location: file, timeout: 30 }]);
   });
-  it('of what is not there is 404, of what cannot be written down 500 with its name, and nothing but POST asks for one', async () => {
-    const s = await start();
+  it('of what is not there is 404, of what cannot be written down 500 with its name, and nothing but POST asks for one', async ({ s }) => {
     s.cri.ListContainers = () => ({ containers: [criContainer('main')] });
     s.cri.CheckpointContainer = () => {
       throw coded(12, 'not supported');
@@ -49,8 +49,7 @@ describe('a checkpoint', () => {
 
 describe('figures of containers for dashboards', () => {
   const at = '1700000000000000000';
-  it('name the container as the runtime does, and have the machine’s own', async () => {
-    const s = await start();
+  it('name the container as the runtime does, and have the machine’s own', async ({ s }) => {
     const figure = (value: string) => ({ value });
     s.cri.ListContainers = () => ({ containers: [criContainer('main')] });
     s.cri.ListPodSandbox = () => ({ items: [sandbox] });
@@ -80,8 +79,7 @@ describe('figures of containers for dashboards', () => {
     expect(body).toMatch(/^machine_cpu_cores\{[^}]*\} [1-9]\d*$/m);
     expect(body).toContain('container_scrape_error 0\n');
   });
-  it('are the machine’s alone, with an error told, while the runtime gives none', async () => {
-    const s = await start();
+  it('are the machine’s alone, with an error told, while the runtime gives none', async ({ s }) => {
     const { status, body } = await s.ask('/metrics/cadvisor');
     expect([status, body]).toEqual([200, expect.stringContaining('container_scrape_error 1\n')]);
     expect(body).toContain('machine_memory_bytes');

@@ -1,7 +1,7 @@
 /** A TLS server whose certificate comes later, goes, and is replaced while it runs. */
 import { type ClientRequestArgs, request } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { afterEach, expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import type { TlsMaterial } from '../../../src/ports/sockets/net.ts';
 import { issue } from '../../boot/kube/certs.ts';
@@ -15,11 +15,6 @@ const material = (cn: string): TlsMaterial => {
   return { cert: both, key: both, clientCa: null };
 };
 const NONE: TlsMaterial = { cert: new Uint8Array(0), key: new Uint8Array(0), clientCa: null };
-
-const open: { close(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const s of open.splice(0)) await s.close();
-});
 
 /** The common name that the server showed, or the code of what went wrong. */
 function shown(port: number): Promise<string> {
@@ -43,7 +38,7 @@ it('fails handshakes while it has no certificate, and serves with each new one w
     { host: '127.0.0.1', port: 0, tls: { material: NONE, minVersion: 'TLSv1.2', ciphers: '', renew: (fn) => (apply = fn) } },
     async () => ({ status: 200, body: 'ok' }),
   );
-  open.push(server);
+  onTestFinished(() => server.close());
   const port = Number(server.address.split(':').at(-1));
   expect(await shown(port)).toMatch(/EPROTO|HANDSHAKE|ECONNRESET/);
   // Nor without TLS.
@@ -70,7 +65,7 @@ it('lets in clients of an intermediate that stands in the client CA without its 
     { host: '127.0.0.1', port: 0, tls: { material: of(issuer.cert), minVersion: 'TLSv1.2', ciphers: '', renew: (fn) => (apply = fn) } },
     async ({ client }) => ({ status: 200, body: client?.kind === 'verified' ? client.commonName : (client?.kind ?? '') }),
   );
-  open.push(server);
+  onTestFinished(() => server.close());
   const seen = (who: { cert: string; key: string }): Promise<string> =>
     new Promise((resolve, reject) => {
       const port = Number(server.address.split(':').at(-1));

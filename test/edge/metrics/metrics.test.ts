@@ -1,7 +1,9 @@
 /** The real Metrics port. */
 import { setTimeout } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
+
+const it = test.extend('m', () => createMetrics());
 
 describe('metrics', () => {
   it('renders counters, gauges and histograms, and keeps instances apart', async () => {
@@ -16,24 +18,21 @@ describe('metrics', () => {
     expect(text).toContain('h_seconds_bucket{le="1"} 1\n');
     expect(await b.render()).not.toContain('c_total');
   });
-  it('gives a restarted actor the metric it had, and refuses another meaning of the name', async () => {
-    const m = createMetrics();
+  it('gives a restarted actor the metric it had, and refuses another meaning of the name', async ({ m }) => {
     m.counter('c_total', 'c', ['x', 'y']).inc({ x: '1', y: '1' });
     m.counter('c_total', 'c', ['y', 'x']).inc({ x: '1', y: '1' });
     expect(await m.render()).toContain('c_total{x="1",y="1"} 2\n');
     expect(() => m.gauge('c_total', 'c', ['x', 'y'])).toThrow('metric c_total is registered as counter{x,y}');
     expect(() => m.counter('c_total', 'c')).toThrow(/asked for as counter\{\}/);
   });
-  it('removes one series of a gauge', async () => {
-    const m = createMetrics();
+  it('removes one series of a gauge', async ({ m }) => {
     const g = m.gauge('g', 'g', ['p']);
     g.set(1, { p: 'a' });
     g.set(1, { p: 'b' });
     g.remove({ p: 'a' });
     expect((await m.render()).match(/^g\{.*$/gm)).toEqual(['g{p="b"} 1']);
   });
-  it('renders those families only that are wanted', async () => {
-    const m = createMetrics();
+  it('renders those families only that are wanted', async ({ m }) => {
     m.gauge('prober_a', 'a').set(1);
     m.gauge('other', 'o').set(1);
     m.gauge('prober_b', 'b').set(2);
@@ -41,8 +40,7 @@ describe('metrics', () => {
       '# HELP prober_a a\n# TYPE prober_a gauge\nprober_a 1\n\n# HELP prober_b b\n# TYPE prober_b gauge\nprober_b 2\n',
     );
   });
-  it('replaces a collector of the same key and survives one that throws', async () => {
-    const m = createMetrics();
+  it('replaces a collector of the same key and survives one that throws', async ({ m }) => {
     const g = m.gauge('g', 'g');
     let old = 0;
     m.onCollect(() => void old++, 'mine');

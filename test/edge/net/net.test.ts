@@ -4,24 +4,20 @@ import { request } from 'node:http';
 import { type AddressInfo, createServer as createRaw } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import type { HttpReply, HttpRequest } from '../../../src/ports/sockets/net.ts';
 import { until } from '../harness.ts';
 
 const net = createNet();
-const closers: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
 async function serve(handler: (req: HttpRequest) => Promise<HttpReply>, port = 0) {
   const server = await net.serveHttp({ host: '127.0.0.1', port }, handler);
-  closers.push(() => server.close());
+  onTestFinished(() => server.close());
   return { ...server, url: `http://${server.address}`, port: Number(server.address.split(':')[1]) };
 }
 function tempDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-net-'));
-  closers.push(() => rmSync(dir, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 const get = (
@@ -76,7 +72,7 @@ describe('serving on TCP', () => {
   const hasIpv6 = Object.values(networkInterfaces()).some((of) => of?.some(({ address }) => address === '::1'));
   it.runIf(hasIpv6)('answers on every address of IPv4 and IPv6 at 0.0.0.0, as in Go', async () => {
     const s = await net.serveHttp({ host: '0.0.0.0', port: 0 }, async ({ peer = '' }) => ({ status: 200, body: peer }));
-    closers.push(() => s.close());
+    onTestFinished(() => s.close());
     const port = s.address.split(':').at(-1);
     expect(await (await fetch(`http://127.0.0.1:${port}`)).text()).toBe('127.0.0.1');
     expect(await (await fetch(`http://[::1]:${port}`)).text()).toBe('0:0:0:0');
@@ -141,7 +137,7 @@ describe('serving on a unix socket', () => {
   it('makes the parent directory private and the socket as private as asked', async () => {
     const path = join(tempDir(), 'new', 'a.sock');
     const s = await net.serveHttp({ socketPath: path, mode: 0o600 }, ok);
-    closers.push(() => s.close());
+    onTestFinished(() => s.close());
     expect([statSync(path).mode & 0o777, statSync(join(path, '..')).mode & 0o777, s.address]).toEqual([0o600, 0o700, path]);
     expect(await overSocket(path)).toBe('ok');
     await s.close();
@@ -156,13 +152,13 @@ describe('serving on a unix socket', () => {
     await new Promise<void>((resolve) => dead.close(() => resolve()));
     renameSync(`${path}.kept`, path);
     const s = await net.serveHttp({ socketPath: path, mode: 0o600 }, ok);
-    closers.push(() => s.close());
+    onTestFinished(() => s.close());
     expect(await overSocket(path)).toBe('ok');
   });
   it('leaves a living server alone and says that another process listens', async () => {
     const path = join(tempDir(), 'a.sock');
     const first = await net.serveHttp({ socketPath: path, mode: 0o600 }, async () => ({ status: 200, body: 'first' }));
-    closers.push(() => first.close());
+    onTestFinished(() => first.close());
     await expect(net.serveHttp({ socketPath: path, mode: 0o600 }, ok)).rejects.toThrow(
       `cannot listen on ${path}: another process is listening on it`,
     );
@@ -219,7 +215,7 @@ describe('GET', () => {
   it('takes a switch of protocols that it did not ask for as an answer', async () => {
     const raw = createRaw((socket) => void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'));
     await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve));
-    closers.push(() => void raw.close());
+    onTestFinished(() => void raw.close());
     const { port } = raw.address() as AddressInfo;
     expect(await get(`http://127.0.0.1:${port}/`)).toMatchObject({ status: 101 });
   });

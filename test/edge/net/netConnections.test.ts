@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ACCEPTS_MAX, acceptMany } from '../../../src/boot/dependencies/net/acceptMany.ts';
 import { Connections, SPEECHLESS_CONNECTIONS_MAX, UNKNOWN_CONNECTIONS_MAX } from '../../../src/boot/dependencies/net/netConnections.ts';
 import { HELLO_BYTES_MAX, isHello, paced } from '../../../src/boot/dependencies/net/netHello.ts';
@@ -40,11 +40,11 @@ function bench() {
   const silent = (socket: FakeSocket) => connections.silent(socket as unknown as Socket);
   return { open, of, greeted, silent };
 }
+const it = test.extend('b', () => bench());
 const left = (sockets: readonly FakeSocket[]): number => sockets.filter((s) => !s.destroyed).length;
 
 describe('connections of unknown senders, more than there are places', () => {
-  it('lose the oldest, also one that has said much: a newcomer has its time to speak', () => {
-    const b = bench();
+  it('lose the oldest, also one that has said much: a newcomer has its time to speak', ({ b }) => {
     const talking = b.open(UNKNOWN_CONNECTIONS_MAX);
     for (const socket of talking) {
       socket.bytesRead = 10_000;
@@ -54,15 +54,13 @@ describe('connections of unknown senders, more than there are places', () => {
     expect([left(late), left(talking), left(talking.slice(0, 100))]).toEqual([100, UNKNOWN_CONNECTIONS_MAX - 100, 0]);
   });
 
-  it('take none of the places of another address', () => {
-    const b = bench();
+  it('take none of the places of another address', ({ b }) => {
     const few = b.open(20, '10.0.0.2');
     const many = b.open(2 * UNKNOWN_CONNECTIONS_MAX);
     expect([left(few), left(many)]).toEqual([20, UNKNOWN_CONNECTIONS_MAX - 20]);
   });
 
-  it('take none of the places of those who have said hello, while they have not', () => {
-    const b = bench();
+  it('take none of the places of those who have said hello, while they have not', ({ b }) => {
     const [asking, speechless] = [UNKNOWN_CONNECTIONS_MAX, SPEECHLESS_CONNECTIONS_MAX];
     const polite = Array.from({ length: asking / 64 }, () => {
       const some = b.open(64, '10.0.0.1', { tls: true });
@@ -78,8 +76,7 @@ describe('connections of unknown senders, more than there are places', () => {
   });
 });
 
-it('a silent connection ends, unless all of its answer was taken or its sender is known', () => {
-  const b = bench();
+it('a silent connection ends, unless all of its answer was taken or its sender is known', ({ b }) => {
   const [reader] = b.open(1);
   if (reader === undefined) throw new Error('it was not taken');
   expect(b.silent(reader)).toBe('end');

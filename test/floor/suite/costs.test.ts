@@ -1,8 +1,7 @@
 /** What the tests cost: the table is true, within the budget, and a folder that takes more is named. And what the first answer of `npm test` is about. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type Costs,
   CPU_SECONDS_MAX,
@@ -15,6 +14,7 @@ import {
 } from '../../../scripts/tests/costs.ts';
 import { withTable } from '../../../scripts/tests/document.ts';
 import { distances, nearest } from '../../../scripts/tests/related.ts';
+import { eachFolder } from '../../eachFolder.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../../CONTRIBUTING.md'), 'utf8');
 const folders = (cpu: Readonly<Record<string, number>>): Costs => ({
@@ -65,10 +65,7 @@ it('fail a run where all together take a quarter more, on a machine of any speed
 
 describe('the first answer', () => {
   let root = '';
-  beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), 'actorlet-related-'));
-  });
-  afterEach(() => rmSync(root, { recursive: true, force: true }));
+  eachFolder((made) => (root = made));
   const put = (file: string, text: string) => {
     mkdirSync(dirname(join(root, file)), { recursive: true });
     writeFileSync(join(root, file), text);

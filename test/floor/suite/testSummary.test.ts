@@ -1,17 +1,14 @@
 /** The summary of `npm test`: what counts as failed, and what a second run of a file changes. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { eachFolder } from '../../eachFolder.ts';
 
 const project = join(import.meta.dirname, '..', '..', '..');
 type Status = 'passed' | 'failed' | 'skipped';
 let folder = '';
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'actorlet-summary-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+eachFolder((made) => (folder = made));
 
 /** A report as vitest writes it, reduced to what the summary reads. */
 function report(name: string, files: Record<string, Status[]>, code: number): void {

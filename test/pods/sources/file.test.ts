@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { appendFile, mkdir, rename, rm, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { fileSourceSpec } from '../../../src/actors/pods/sources/file.ts';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { createDocuments } from '../../../src/boot/dependencies/documents/documents.ts';
@@ -31,6 +31,7 @@ async function listed(path = t.dir): Promise<Running> {
   await until(s, () => sets(s).length > 0 && idle(s));
   return s;
 }
+const it = test.extend('s', () => listed());
 /** One periodic listing, with the hints of earlier changes already handled. */
 async function nextListing(s: Running): Promise<void> {
   const before = sets(s).length;
@@ -40,8 +41,7 @@ async function nextListing(s: Running): Promise<void> {
 }
 
 describe('the first listing', () => {
-  it('posts an empty set for an empty directory, so that the source counts as seen', async () => {
-    const s = await listed();
+  it('posts an empty set for an empty directory, so that the source counts as seen', async ({ s }) => {
     expect(sets(s)).toHaveLength(1);
     expect(lastSet(s)).toMatchObject({ source: 'file', pods: [], errors: [] });
   });
@@ -129,8 +129,7 @@ describe('the first listing', () => {
 });
 
 describe('changes', () => {
-  it('sees a manifest renamed into place, changed, and removed, and says why', async () => {
-    const s = await listed();
+  it('sees a manifest renamed into place, changed, and removed, and says why', async ({ s }) => {
     await writeFile(t.file('.tmp'), yaml('web'));
     await rename(t.file('.tmp'), t.file('web.yaml'));
     await until(s, () => names(s)[0] === 'web-n1');
@@ -186,8 +185,7 @@ describe('changes', () => {
     expect(names(s)).toEqual(['web-n1']);
   });
 
-  it('never posts half of a manifest that is being written', async () => {
-    const s = await listed();
+  it('never posts half of a manifest that is being written', async ({ s }) => {
     const whole = yaml('slow');
     await writeFile(t.file('slow.yaml'), '');
     for (let i = 0; i < whole.length; i += 20) {

@@ -9,9 +9,7 @@ import { fail } from '../fakeCri.ts';
 import { type World, world } from '../world.ts';
 
 let w: World;
-afterEach(async () => {
-  await w.stop();
-});
+afterEach(() => w.stop());
 
 const image = (id: string): Image => ({
   id,

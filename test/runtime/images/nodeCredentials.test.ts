@@ -27,9 +27,7 @@ it('they are looked for where the kubelet does, in its order', () => {
 describe('the image puller', () => {
   let w: World;
   let fs: MemFs;
-  afterEach(async () => {
-    await w.stop();
-  });
+  afterEach(() => w.stop());
 
   /** A registry that lets one user in. */
   async function start(files: Record<string, string>, user = 'node'): Promise<void> {

@@ -185,9 +185,7 @@ describe('the image puller', () => {
     users = ['ann'];
     fs = memFs({ wallMs: () => 0, monoMs: () => 0, setTimeout: () => 0, clearTimeout: () => {} });
   });
-  afterEach(async () => {
-    await w.stop();
-  });
+  afterEach(() => w.stop());
 
   const imageOf = (name: string, id: string): Image => ({
     ...{ id, repoTags: [name], repoDigests: [], size: '1', uid: null, username: '', spec: null, pinned: false },

@@ -1,5 +1,5 @@
 /** `local` volumes on a disk in memory: directories with mount options, and devices, which are formatted only where nothing is on them. */
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { checked, contentOf, preparing } from '../../../src/machines/services/volumes/devices/format.ts';
 import { FACTS } from '../../machines/pods/fixtures.ts';
 import { machine } from './pluginBench.ts';
@@ -36,10 +36,10 @@ function withDevice() {
     },
   };
 }
+const it = test.extend('m', () => withDevice());
 const dirOf = (uid: string) => `${FACTS.rootDir}/pods/${uid}/volumes/kubernetes.io~local-volume/pv`;
 
-it('an empty device is given a file system once, mounted for the node, and bound for each pod', async () => {
-  const m = withDevice();
+it('an empty device is given a file system once, mounted for the node, and bound for each pod', async ({ m }) => {
   const pv = pvOf({ path: DEVICE, fsType: 'xfs', mountOptions: ['noatime'] });
   const [a, b] = [m.volumeOf(CLAIM, { uid: 'a', pv }), m.volumeOf(CLAIM, { uid: 'b', pv })];
   // At once: neither may format what the other has just mounted.
@@ -57,8 +57,7 @@ it('an empty device is given a file system once, mounted for the node, and bound
   expect([m.mounts.table, await m.found(), m.fs.has(GLOBAL)]).toEqual([[], [], false]);
 });
 
-it('a device with data on it is checked and mounted, never formatted; a read-only one is not touched before', async () => {
-  const m = withDevice();
+it('a device with data on it is checked and mounted, never formatted; a read-only one is not touched before', async ({ m }) => {
   m.mounts.formatted.set(DEVICE, 'ext4');
   const pv = pvOf({ path: DEVICE });
   const rw = m.volumeOf(CLAIM, { uid: 'a', pv });
@@ -88,8 +87,7 @@ it('each step that a crash cut off is taken again, and what was mounted by then 
   }
 });
 
-it('a device that cannot be read is not taken for an empty one', async () => {
-  const m = withDevice();
+it('a device that cannot be read is not taken for an empty one', async ({ m }) => {
   m.mounts.formatted.set(DEVICE, 'ext4');
   let unread = true;
   const real = m.mounts.trouble.failing;
@@ -103,8 +101,7 @@ it('a device that cannot be read is not taken for an empty one', async () => {
   expect([m.mounts.overwritten, m.tools.filter((t) => t.startsWith('mkfs'))]).toEqual([[], []]);
 });
 
-it('a global mount stays for a pod whose record is lost but whose mount is there', async () => {
-  const m = withDevice();
+it('a global mount stays for a pod whose record is lost but whose mount is there', async ({ m }) => {
   const volume = m.volumeOf(CLAIM, { uid: 'a', pv: pvOf({ path: DEVICE }) });
   await volume.setUp();
   m.mounts.put({ path: `${FACTS.rootDir}/pods/of-another-agent/volumes/kubernetes.io~local-volume/pv`, type: 'ext4', source: DEVICE });

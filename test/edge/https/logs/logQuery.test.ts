@@ -1,7 +1,7 @@
 /** Queries of the host's logs: only where they are switched on, by arguments alone, from the journal or from files, and never out of the folder. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Journal } from '../../../../src/ports/machine/journal.ts';
 import { start } from '../node.ts';
 
@@ -30,10 +30,10 @@ async function node(o: Parameters<typeof journal>[0] & { off?: boolean } = {}) {
   symlinkSync(join(s.lab.dir, 'outside'), join(s.lab.dir, 'log/escape'));
   return { ...s, ran };
 }
+const it = test.extend('s', () => node());
 
 describe('a query of the logs', () => {
-  it('is what the journal has of a service, as it comes', async () => {
-    const s = await node();
+  it('is what the journal has of a service, as it comes', async ({ s }) => {
     const answer = await s.ask('/logs/?query=kubelet&tailLines=5&pattern=--all');
     expect([answer.status, answer.headers['content-type']]).toEqual([200, 'text/plain;charset=UTF-8']);
     expect(answer.body).toBe('Jan 02 a line\nJan 02 another\n');
@@ -56,8 +56,7 @@ describe('a query of the logs', () => {
     const s = await node({ broken: 'units known' });
     expect(await s.ask('/logs/?query=kubelet')).toMatchObject({ status: 200, body: '\nerror: journal output not available\n' });
   });
-  it('is a file where it has a slash, and no way out of the folder', async () => {
-    const s = await node();
+  it('is a file where it has a slash, and no way out of the folder', async ({ s }) => {
     expect(await s.ask('/logs/?query=/web/web.log')).toMatchObject({ status: 200, body: 'of the folder\n' });
     for (const [query, status] of [
       ['/none.log', 406],
@@ -80,8 +79,7 @@ describe('a query of the logs', () => {
     expect(led.body).not.toContain('not for you');
     expect(s.ran.every((args) => args[0] === '--field')).toBe(true);
   });
-  it('that cannot be read is 400, one that cannot be had 406, and nothing is run for either', async () => {
-    const s = await node();
+  it('that cannot be read is 400, one that cannot be had 406, and nothing is run for either', async ({ s }) => {
     expect((await s.ask('/logs/?query=kubelet&tailLines=x&boot=y')).body).toBe(
       'tailLines: "x" is no whole number\nboot: "y" is no whole number\n',
     );
