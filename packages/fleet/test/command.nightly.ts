@@ -168,7 +168,7 @@ describe('actorlet fleet', { timeout: 150_000 }, () => {
   it.each([
     [[], 'give a FILE or --nodes N'],
     [['--nodes=abc', '--api=embedded'], '--nodes must be a whole number from 1 to 20000, is NaN'],
-    [['--nodes=2'], 'without a cluster take --api embedded'],
+    [['--nodes=2'], 'without a cluster take --api local or --api embedded'],
     [['--nodes=2', '--api=embedded', '--share-watches'], 'with --api embedded they have no effect'],
     [['nowhere.yaml', '--api=embedded'], 'the fleet file nowhere.yaml cannot be read: ENOENT'],
     [['.', '--api=embedded'], 'the fleet file . cannot be read: EISDIR'],
