@@ -1,5 +1,5 @@
 /**
- * State held: which versions of the views the last sweep saw.
+ * State held: what the last sweep saw of the views.
  * Lost on restart: that; one sweep too many follows.
  * Rebuilt from: the pod manager's view, the runtime's listing, the pods directory.
  */
@@ -45,7 +45,7 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
       ctx.publish(removingDirs, new Set());
       const seen: Seen = {
         stuck: new Map(),
-        versions: '',
+        views: null,
         fullAtMonoMs: Number.NEGATIVE_INFINITY,
         left: false,
         ended: new Set(),
@@ -67,7 +67,8 @@ const podsDir = (o: HousekeepingOptions) => `${o.rootDir}/pods`;
 interface Seen {
   /** What was said of directories that cannot be removed: said again only when it is something else. */
   stuck: Map<string, string>;
-  versions: string;
+  /** Null before the first sweep. */
+  views: readonly unknown[] | null;
   fullAtMonoMs: number;
   /** Something of a pod that is gone was left by the last sweep. */
   left: boolean;
@@ -98,12 +99,13 @@ function isDue({ registry, ports }: ActorCtx<HousekeepingEvent>, seen: Seen): bo
   // Before every source has delivered, an unknown pod may only be one we have not been told of yet (trap 6).
   if (pods?.value.sourcesReady !== true || registry.read(runtimePodsView) === undefined) return false;
   const sinceMs = ports.clock.monoMs() - seen.fullAtMonoMs;
-  return versionsOf(registry) !== seen.versions || sinceMs >= (seen.left ? LEFT_PERIOD_MS : FULL_PERIOD_MS);
+  const isNew = seen.views === null || viewsOf(registry).some((view, i) => view !== seen.views?.[i]);
+  return isNew || sinceMs >= (seen.left ? LEFT_PERIOD_MS : FULL_PERIOD_MS);
 }
-/** Versions of the views that a sweep looks at. */
-function versionsOf(registry: Registry): string {
-  const views: readonly ViewKey<unknown>[] = [podsView, runtimePodsView, sourceErrorsView, waitingPodsView, volumesView];
-  return views.map((view) => registry.read(view)?.version ?? 0).join('/');
+/** What a sweep looks at. A listing that shows nothing new has the same pods. */
+function viewsOf(registry: Registry): readonly unknown[] {
+  const views: readonly ViewKey<unknown>[] = [podsView, sourceErrorsView, waitingPodsView, volumesView];
+  return [registry.read(runtimePodsView)?.value.pods, ...views.map((view) => registry.read(view)?.value)];
 }
 
 async function sweep(
@@ -113,7 +115,7 @@ async function sweep(
   const pods = ctx.registry.read(podsView);
   const listed = ctx.registry.read(runtimePodsView);
   if (pods === undefined || listed === undefined || !isDue(ctx, seen)) return '';
-  const [versions, nowMonoMs] = [versionsOf(ctx.registry), ctx.ports.clock.monoMs()];
+  const [views, nowMonoMs] = [viewsOf(ctx.registry), ctx.ports.clock.monoMs()];
   const records = () => ctx.registry.read(podsView)?.value.records ?? pods.value.records;
   forgetStatuses(ctx, records());
   const dirs = await listIfThere(ctx.ports.fs, podsDir(opts));
@@ -152,14 +154,14 @@ async function sweep(
   // An earlier sweep may have got no further than a directory.
   const over = (uid: string) => records().get(uid)?.worker?.phase === 'finished' && !isUp(listed.value.pods.get(uid));
   const ended = new Set([...records().keys()].filter(over));
-  if (removed > 0 || seen.versions === '' || [...ended].some((uid) => !seen.ended.has(uid)))
+  if (removed > 0 || seen.views === null || [...ended].some((uid) => !seen.ended.has(uid)))
     await giveBackUserNamespaces(ctx, { rootDir: opts.rootDir, known, over });
   seen.ended = ended;
   seen.metrics.cleaned.set(removed);
   for (const uid of seen.stuck.keys()) if (!dirs.includes(uid)) seen.stuck.delete(uid);
   seen.metrics.errors.set(seen.stuck.size);
-  seen.left = unknown().length > removed;
-  seen.versions = versions;
+  seen.left = unknown().length > removed || orphans > 0;
+  seen.views = views;
   seen.fullAtMonoMs = nowMonoMs;
   return orphans + removed === 0 ? '' : `${orphans} orphaned pods stopped, ${removed} orphaned pod directories removed`;
 }

@@ -1,7 +1,7 @@
 /**
  * Cgroups of pods that have ended: removed, or while their volumes remain, given hardly any weight (resources 1.8).
  *
- * State held: which versions of the views the last sweep saw, what was last said of a group that cannot go.
+ * State held: what the last sweep saw of the views, what was last said of a group that cannot go.
  * Lost on restart: that; one sweep too many follows.
  * Rebuilt from: the pod manager's view, the runtime's listing, the volume manager's view, the kernel.
  */
@@ -64,7 +64,7 @@ class Reaper implements Sweeping {
   readonly #stuck = new Map<string, string>();
   /** Paths that have hardly any weight. */
   #light = new Set<string>();
-  #seen = '';
+  #seen: readonly unknown[] = [];
   #fullAtMonoMs = Number.NEGATIVE_INFINITY;
 
   constructor(ctx: ActorCtx<HousekeepingEvent>, port: Cgroups, o: ReaperOptions) {
@@ -74,22 +74,23 @@ class Reaper implements Sweeping {
   }
 
   due(): boolean {
-    const versions = this.#versions();
-    return versions !== '' && (versions !== this.#seen || this.#ctx.ports.clock.monoMs() - this.#fullAtMonoMs >= FULL_PERIOD_MS);
+    const views = this.#views();
+    const isNew = views?.some((view, i) => view !== this.#seen[i]);
+    return views !== null && (isNew === true || this.#ctx.ports.clock.monoMs() - this.#fullAtMonoMs >= FULL_PERIOD_MS);
   }
-  /** Versions of the views that a sweep looks at; '': it is too early for one. */
-  #versions(): string {
+  /** What a sweep looks at; null: it is too early for one. A listing that shows nothing new has the same pods. */
+  #views(): readonly unknown[] | null {
     const { registry } = this.#ctx;
     const [pods, listed, volumes] = [registry.read(podsView), registry.read(runtimePodsView), registry.read(volumesView)];
     // Before every source has delivered, an unknown pod may only be one we have not been told of yet.
-    if (pods?.value.sourcesReady !== true || listed === undefined || volumes === undefined) return '';
-    return `${pods.version}/${listed.version}/${volumes.version}`;
+    if (pods?.value.sourcesReady !== true || listed === undefined || volumes === undefined) return null;
+    return [pods.value, listed.value.pods, volumes.value];
   }
 
   async sweep(signal: AbortSignal): Promise<string> {
     if (!this.due()) return '';
     const { registry, ports } = this.#ctx;
-    const [versions, now] = [this.#versions(), ports.clock.monoMs()];
+    const [views, now] = [this.#views() ?? [], ports.clock.monoMs()];
     const driver = this.#o.driver();
     if (driver === undefined) return '';
     const found = await this.#podGroups(driver);
@@ -107,7 +108,7 @@ class Reaper implements Sweeping {
     if (removed > 0) registry.send(cgroupsAddress, { type: 'cgroups.look' });
     if (left > 0)
       throw new Error(`${left} cgroups of ended pods cannot be removed yet: ${[...this.#stuck.values()].slice(0, 3).join('; ')}`);
-    this.#seen = versions;
+    this.#seen = views;
     this.#fullAtMonoMs = now;
     return removed === 0 ? '' : `${removed} cgroups of ended pods removed`;
   }

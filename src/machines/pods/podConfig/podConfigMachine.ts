@@ -93,9 +93,10 @@ function newErrors(before: readonly SourceError[], now: readonly SourceError[]):
 }
 
 function takeErrors(context: PodConfigContext, source: SourceName, errors: readonly SourceError[]): Step {
+  const before = context.errors.get(source);
   return {
-    next: { errors: new Map(context.errors).set(source, errors) },
-    news: newErrors(context.errors.get(source) ?? [], errors),
+    next: before?.length === 0 && errors.length === 0 ? {} : { errors: new Map(context.errors).set(source, errors) },
+    news: newErrors(before ?? [], errors),
     result: null,
     taken: null,
   };

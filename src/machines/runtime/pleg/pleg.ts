@@ -38,7 +38,7 @@ export function diffPod(old: ListedPod | undefined, current: ListedPod | undefin
 
 export interface ListingDiff {
   /** The new listing; pods without a change are the old objects, so nothing is kept twice. */
-  pods: Map<string, ListedPod>;
+  pods: ReadonlyMap<string, ListedPod>;
   /** Only pods with changes. */
   changes: Map<string, Change[]>;
 }
@@ -53,7 +53,7 @@ export function diffListing(old: ReadonlyMap<string, ListedPod>, current: Readon
     pods.set(uid, before !== undefined && changed.length === 0 ? before : now);
   }
   for (const [uid, before] of old) if (!current.has(uid)) changes.set(uid, diffPod(before, undefined));
-  return { pods, changes };
+  return { pods: changes.size === 0 ? old : pods, changes };
 }
 
 /** A change that pods are told of. `ContainerChanged` alone (created, not started) is nothing to act on. */
