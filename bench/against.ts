@@ -1,13 +1,14 @@
 /**
  * A commit and this checkout, measured in one run: the benchmarks take turns, and each figure is printed as the median before, the
  * median now, and their ratio. `*`: every sample of one side is beyond every sample of the other; the rest is noise of this machine.
- * The commit is checked out in a folder of its own, which is removed at the end; it gets this checkout's node_modules.
+ * The commit is checked out in a folder of its own, which is removed at the end; it gets this checkout's node_modules, but for the
+ * workspaces, which are its own.
  * Run: `scripts/node bench/against.ts --commit=HEAD~1`. Options: --names=supervision,workers,nodes,sim,initialState,restart
  * --turns=3 --out=FILE. Only names of bench/*.ts that want no other options; stdout is JSON, the table goes to stderr.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { numberOption, option, projectRoot, report, say, summary } from './lib/report.ts';
@@ -47,6 +48,13 @@ async function measured(dir: string, name: string): Promise<Figures> {
   return figuresOf(rest.results ?? rest, '');
 }
 
+function linkModules(from: string, to: string): void {
+  mkdirSync(join(to, '@actorlet'), { recursive: true });
+  for (const name of readdirSync(from)) if (name !== '@actorlet') symlinkSync(join(from, name), join(to, name));
+  for (const name of readdirSync(join(from, '@actorlet')))
+    symlinkSync(readlinkSync(join(from, '@actorlet', name)), join(to, '@actorlet', name));
+}
+
 const dir = mkdtempSync(join(tmpdir(), 'actorlet-against-'));
 const samples = new Map<string, Record<Side, number[]>>();
 try {
@@ -55,7 +63,7 @@ try {
   const before = join(dir, 'before');
   git('clone', '--quiet', '--no-checkout', projectRoot, before);
   execFileSync('git', ['checkout', '--quiet', '--detach', id], { cwd: before });
-  symlinkSync(join(projectRoot, 'node_modules'), join(before, 'node_modules'));
+  linkModules(join(projectRoot, 'node_modules'), join(before, 'node_modules'));
   for (const root of [before, projectRoot]) execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root, stdio: 'ignore' });
   const sides: readonly (readonly [Side, string])[] = [
     ['before', before],

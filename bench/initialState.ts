@@ -118,7 +118,10 @@ async function measure(way: Way, o: { server: string; ca: string; pods: number }
 }
 
 const launcher = readFileSync(join(projectRoot, 'scripts/launch.sh'), 'utf8');
-const LAUNCHER_FLAGS = (/^v8_flags=\$\{ACTORLET_V8_FLAGS-(.*)\}$/m.exec(launcher)?.[1] ?? '').split(' ');
+const BURST_FLAGS = /^burst_v8_flags='(.*)'$/m.exec(launcher)?.[1] ?? '';
+const LAUNCHER_FLAGS = (/^v8_flags=\$\{ACTORLET_V8_FLAGS-(.*)\}$/m.exec(launcher)?.[1] ?? '')
+  .replace('$burst_v8_flags', BURST_FLAGS)
+  .split(' ');
 
 async function main(): Promise<void> {
   const count = numberOption('pods', 5_000);

@@ -22,7 +22,10 @@ interface Reading {
 }
 /** The daemon's own: how much young garbage may grow before it is collected decides most of the resident size. */
 const launcher = readFileSync(join(projectRoot, 'scripts/launch.sh'), 'utf8');
-const LAUNCHER_FLAGS = (/^v8_flags=\$\{ACTORLET_V8_FLAGS-(.*)\}$/m.exec(launcher)?.[1] ?? '').split(' ');
+const BURST_FLAGS = /^burst_v8_flags='(.*)'$/m.exec(launcher)?.[1] ?? '';
+const LAUNCHER_FLAGS = (/^v8_flags=\$\{ACTORLET_V8_FLAGS-(.*)\}$/m.exec(launcher)?.[1] ?? '')
+  .replace('$burst_v8_flags', BURST_FLAGS)
+  .split(' ');
 const RSS_MIB_MAX = 64;
 /** No worker has moved for this long: at rest. */
 const QUIET_MS = 3_000;
