@@ -1,6 +1,6 @@
 /** Faults in words. Pure. */
 import { formatGoDuration } from '@actorlet/kubelet/machines/text/go/goDuration.ts';
-import { FAULT_KIND_NAMES, FAULT_KINDS, GRPC_CODES } from './kinds.ts';
+import { GRPC_CODES } from './kinds.ts';
 import type { FaultSpec, Scenario, ScenarioFault, Select } from './types.ts';
 
 /** What it does: `cri delay 2s of StartContainer, pods web-*, with probability 0.5`. */
@@ -73,25 +73,4 @@ export function describeWindow(f: ScenarioFault): string {
 /** One line a fault. */
 export function describeScenario(s: Scenario): string[] {
   return s.faults.map((f) => `${f.name}: ${describeWindow(f)}: ${describeFault(f)}`);
-}
-
-/** The table of kinds, in Markdown: what docs show is what the decoder takes. */
-export function kindsTable(): string[] {
-  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const code = (words: readonly string[]) => words.map((w) => `\`${w}\``).join(', ');
-  return [
-    row(['kind', 'what', 'actions', 'fields', 'select', 'where']),
-    row(['---', '---', '---', '---', '---', '---']),
-    ...FAULT_KIND_NAMES.map((kind) => {
-      const f = FAULT_KINDS[kind];
-      return row([
-        `\`${kind}\`${f.lasts ? '' : ' (instant)'}`,
-        f.what,
-        code(f.actions ?? []),
-        code(Object.keys(f.fields)),
-        code(f.select),
-        f.where === 'both' ? 'both' : `simulation: ${f.whyNot ?? ''}`,
-      ]);
-    }),
-  ];
 }

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { describeScenario, kindsTable } from '../src/describe.ts';
+import { describeScenario } from '../src/describe.ts';
 import { FAULT_KIND_NAMES, FAULT_KINDS } from '../src/kinds.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, type ScenarioTarget, scenarioErrorText } from '../src/read/decode.ts';
 import type { ScenarioFault } from '../src/types.ts';
@@ -10,6 +10,26 @@ import { HEAD, NEEDED, REFUSED } from './refused.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
+/** The table of kinds, in Markdown: what docs show. */
+function kindsTable(): string[] {
+  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  const code = (words: readonly string[]) => words.map((w) => `\`${w}\``).join(', ');
+  return [
+    row(['kind', 'what', 'actions', 'fields', 'select', 'where']),
+    row(['---', '---', '---', '---', '---', '---']),
+    ...FAULT_KIND_NAMES.map((kind) => {
+      const f = FAULT_KINDS[kind];
+      return row([
+        `\`${kind}\`${f.lasts ? '' : ' (instant)'}`,
+        f.what,
+        code(f.actions ?? []),
+        code(Object.keys(f.fields)),
+        code(f.select),
+        f.where === 'both' ? 'both' : `simulation: ${f.whyNot ?? ''}`,
+      ]);
+    }),
+  ];
+}
 function faults(text: string, target: ScenarioTarget = 'simulation'): readonly ScenarioFault[] {
   const decoded = decodeScenario(`${HEAD}  faults:\n${text}`, target);
   if (!decoded.ok) throw new Error(decoded.errors.map((e) => scenarioErrorText('f', e)).join('\n'));
