@@ -19,7 +19,7 @@ import { replayed } from './replayed.ts';
 import { recorded } from './simulated/recordedSim.ts';
 import { toldTo } from './toldTo.ts';
 
-const shows = inTurn('pages of a replay', 2);
+const shows = inTurn('pages of a replay', 4);
 const AROUND = surroundings({ signal: new AbortController().signal });
 let dir: string;
 let path: string;

@@ -76,7 +76,7 @@ describe('a certificate of a pod', () => {
     expect(isReady(h, 'web')).toBe(true);
     drop(h, 'pods/web');
     await h.until('gone', () => !h.fs.has(dir), 200_000);
-    await h.advance(120 * MINUTES);
+    await h.advance(40 * MINUTES);
     expect(requestsOf(h)).toHaveLength(2);
   });
 
@@ -88,7 +88,7 @@ describe('a certificate of a pod', () => {
     const words = `PodCertificateRequest was permanently ${word}: reason="Policy" message="not for this account"`;
     await h.until('the pod is told', () => events(h, 'FailedMount').some((said) => said.includes(words)), 700_000);
     expect(events(h, type)).toHaveLength(1);
-    await h.advance(60 * MINUTES);
+    await h.advance(20 * MINUTES);
     expect(requestsOf(h)).toHaveLength(1);
     expect(isReady(h, 'web')).toBe(false);
   });
@@ -100,7 +100,7 @@ describe('a certificate of a pod', () => {
     await asked(h, 1);
     sign(h);
     await h.until('Ready', () => isReady(h, 'web'));
-    await h.advance(90 * MINUTES);
+    await h.advance(70 * MINUTES);
     expect(events(h, 'CertificateOverdueForRefresh')).toHaveLength(1);
     expect(events(h, 'CertificateExpired')).toHaveLength(1);
     expect(await h.metrics.render()).toContain('kubelet_podcertificate_states{signer_name="example.com/signer",state="expired"} 1');
@@ -126,7 +126,7 @@ describe('a certificate of a pod', () => {
     const first = await whole();
     h.kube.trouble.down = true;
     h.kube.cutWatches('truncate');
-    for (let minute = 0; minute < 90; minute += 10) {
+    for (let minute = 0; minute < 70; minute += 10) {
       await h.advance(10 * MINUTES);
       expect(await whole()).toBe(first);
     }

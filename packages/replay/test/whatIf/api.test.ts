@@ -16,7 +16,7 @@ import { toldTo } from '../toldTo.ts';
 
 /** Six runs of a node each, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 180_000 });
-const plays = inTurn('what-ifs of a cluster', 2);
+const plays = inTurn('what-ifs of a cluster', 4);
 
 const NAMESPACE = '/api/v1/namespaces/default';
 const NODE = '/api/v1/nodes/n1';

@@ -13,7 +13,7 @@ import { toldTo } from '../toldTo.ts';
 
 /** Six runs of a node each, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 180_000 });
-const plays = inTurn('what-ifs', 2);
+const plays = inTurn('what-ifs', 5);
 
 let dir: string;
 let path: string;

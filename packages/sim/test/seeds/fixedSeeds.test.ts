@@ -10,7 +10,7 @@ import type { SimPod } from '../../src/nemesis/workload/subjects.ts';
 /** Real time, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 120_000 });
 /** A seed takes about two seconds, and each fault that is found adds one. */
-const SEED_PARTS = 48;
+const SEED_PARTS = 60;
 const it = inTurn('fixed seeds', SEED_PARTS);
 
 async function passes(o: Parameters<typeof runSim>[0]): Promise<void> {
