@@ -18,14 +18,10 @@ import { provided } from '../../machines/xstate/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
 
-export interface CsiNodeOptions {
-  nodeName: string;
-}
-
 /** An update for what goes and one for what comes, and somebody else's in between. */
 const ROUNDS_MAX = 5;
 
-export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
+export function csiNodeSpec(o: { nodeName: string }): ActorSpec<CsiNodeEvent> {
   return {
     type: 'actor',
     id: 'csiNode',

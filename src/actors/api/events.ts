@@ -18,12 +18,10 @@ import { kubeClient } from './client.ts';
 
 /** With more than so many none waits for anybody: beyond the correlator's room events are lost. */
 const EVENTS_KEPT_BACK_MAX = EVENTS_WAITING_MAX / 2;
+/** In a row: then it is looked whether they are to wait for pods. */
+const SENT_IN_A_ROW_MAX = 16;
 
-export interface EventWriterOptions {
-  nodeName: string;
-}
-
-export function eventWriterSpec(o: EventWriterOptions): ActorSpec<EventWriterEvent> {
+export function eventWriterSpec(o: { nodeName: string }): ActorSpec<EventWriterEvent> {
   return {
     type: 'actor',
     id: 'events',
@@ -32,7 +30,7 @@ export function eventWriterSpec(o: EventWriterOptions): ActorSpec<EventWriterEve
   };
 }
 
-function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
+function writer(ctx: ActorCtx<EventWriterEvent>, o: { nodeName: string }) {
   const { clock, metrics } = ctx.ports;
   const client = kubeClient(ctx);
   const correlator = new EventCorrelator(o.nodeName);
@@ -43,7 +41,7 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
     counted = correlator.dropped;
   };
 
-  const send = async (signal: AbortSignal): Promise<EventOutcome> => {
+  const sendOne = async (signal: AbortSignal): Promise<EventOutcome> => {
     const pending = correlator.next();
     if (pending === null) return 'settled';
     const { namespace, name } = pending;
@@ -59,6 +57,13 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
       correlator.drop(pending);
     } else return 'again';
     count();
+    return 'settled';
+  };
+  const send = async (signal: AbortSignal): Promise<EventOutcome> => {
+    for (let sent = 0; sent < SENT_IN_A_ROW_MAX && correlator.size > 0; sent++) {
+      // What does not arrive after others is tried on its own.
+      if ((await sendOne(signal)) === 'again') return sent === 0 ? 'again' : 'settled';
+    }
     return 'settled';
   };
   class EventWriterMoment extends LazyMoment implements EventWriterFacts {

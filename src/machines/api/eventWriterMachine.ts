@@ -74,7 +74,7 @@ export const eventWriterMachine = setup({
       after: { [EVENT_YIELD_LOOK_MS]: { target: 'idle' } },
     },
     sending: {
-      meta: { reason: 'Sending', message: 'an event is on its way' },
+      meta: { reason: 'Sending', message: 'events are on their way' },
       invoke: {
         src: 'send',
         onDone: [
