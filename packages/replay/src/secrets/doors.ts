@@ -28,12 +28,13 @@ import { PublicNames } from './publicNames.ts';
  * - `piece`: a part of a log, which may begin and end within a line.
  * - `log`: the content of each line of a container's log. `lines`: each line of a last message, which may be the end of a log.
  * - `devices`: variables that device plugins gave, in the node's record.
+ * - `bundle`: what is kept of a death, with the end of a log in it: all but its first line, which the tree reads.
  * - `folder`: where a mount of a sub-path lies, or a table of mounts: a Secret may have named the folder.
  */
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'line' | 'variable' | 'variables' | 'base64' | 'auth')
   | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
-  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'annotated' | 'folder');
+  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'annotated' | 'folder' | 'bundle');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -229,6 +230,7 @@ export class Doors {
         // A Secret may have named a folder of a volume.
         return ANY_VOLUME.test(path) ? 'free' : 'open';
       case 'fs.openRead':
+        if (DEATHS_PATH.test(path)) return 'bundle';
         if (ANY_VOLUME.test(path)) return 'variables';
         return this.#isPrivate ? 'piece' : 'free';
       default:

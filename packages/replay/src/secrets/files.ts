@@ -23,12 +23,30 @@ export function downwardText(text: string, known: (value: string) => string | nu
   return known(text) ?? text.split('\n').map(line).join('\n');
 }
 
+/** Of each part apart: nothing of it is looked for elsewhere. */
+export function partsText(door: 'folder' | 'bundle', text: string, like: (part: string) => string): string {
+  return door === 'folder' ? folderText(text, like) : bundleText(text, like);
+}
+
 /** Below a volume: of one mount, and of each mount of a sub-path in a table. */
 const FOLDER = /(\/volumes\/kubernetes\.io~[^/]+\/[^/]+\/)(.+)$/;
 const FOLDER_IN_TABLE = /^((?:\S+ ){3}\S*?\/volumes\/kubernetes\.io~[^/\s]+\/[^/\s]+\/)(\S+)(?= \S*\/volume-subpaths\/)/gm;
 
 /** Where a mount of a sub-path lies, or a table of mounts. The tree does not read the names of such folders. */
-export function folderText(text: string, like: (part: string) => string): string {
+function folderText(text: string, like: (part: string) => string): string {
   const folder = (path: string): string => path.replaceAll(/[^/]+/g, like);
   return text.replace(text.includes('\n') ? FOLDER_IN_TABLE : FOLDER, (_, volume: string, path: string) => volume + folder(path));
+}
+
+/** The last one may be cut. */
+const TEXT_OF_JSON = /"((?:[^"\\]|\\.)*)(?:"(\s*:)?|\\?$)/gs;
+
+/** A bundle of a death, or its beginning. The tree reads its first line, and serves the rest as JSON. */
+function bundleText(text: string, like: (part: string) => string): string {
+  const end = text.indexOf('\n') + 1;
+  const rest = text.slice(end).replace(TEXT_OF_JSON, (token, inner: string, colon: string | undefined) => {
+    if (colon !== undefined) return token;
+    return token.endsWith('"') && token.length > 1 ? JSON.stringify(like(JSON.parse(`"${inner}"`) as string)) : `"${like(inner)}`;
+  });
+  return text.slice(0, end) + rest;
 }

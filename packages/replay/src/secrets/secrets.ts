@@ -13,7 +13,7 @@ import type { Json } from '../entries.ts';
 import { bytesJson, textOf } from '../values.ts';
 import { type Door, Doors, type Place } from './doors.ts';
 import { decodedBase64, documentOf, encodedBase64, isCredentials, isDeep, parsedOf } from './encodings.ts';
-import { devicesText, downwardText, folderText } from './files.ts';
+import { devicesText, downwardText, partsText } from './files.ts';
 import { KeptTexts } from './keptTexts.ts';
 import { LastWords } from './lastWords.ts';
 import { type Draw, likeBytes, likePiece, likeText } from './likeness.ts';
@@ -150,7 +150,8 @@ export class Secrets {
       case 'label':
         return this.#label(text);
       case 'folder':
-        return folderText(text, (part) => this.#known.of(part) ?? this.#like(part, (draw, more) => likeText(part, draw, more)));
+      case 'bundle':
+        return partsText(at.door, text, (part) => this.#known.of(part) ?? this.#like(part, (draw, more) => likeText(part, draw, more)));
       case 'downward':
         return downwardText(text, (value) => this.#known.of(value));
       case 'piece':
@@ -166,7 +167,7 @@ export class Secrets {
     const text = textOf(bytes);
     if (text !== null) return { $: 'x', v: this.text(text, at) };
     // The tree takes them for a text, from wherever a tail of it begins.
-    if (at.door === 'log' || at.door === 'lines') return { $: 'x', v: this.text(lossy.decode(bytes), at) };
+    if (at.door === 'log' || at.door === 'lines' || at.door === 'bundle') return { $: 'x', v: this.text(lossy.decode(bytes), at) };
     return bytesJson(OPEN_DOORS.has(at.door) ? bytes : this.#bytes(bytes));
   }
 
@@ -199,8 +200,6 @@ export class Secrets {
     const digest = this.#hash?.(text) ?? text;
     return { $: 'x', v: digest.repeat(Math.ceil(length / Math.max(1, digest.length))).slice(0, length) };
   }
-
-  // What goes out.
 
   /** What the tree says, as a replay compares it. */
   masked(json: Json, of?: { name: string; args: readonly unknown[] }): Masked {

@@ -198,6 +198,19 @@ describe('a stand-in', () => {
     expect([echo, s.free('hunter2-word\n')]).toEqual([s.standIn('echo'), `${word}\n`]);
   });
 
+  it('of a bundle of a death leaves its first line, and is JSON however much was read', ({ s }) => {
+    expect(s.doorOfAnswer('fs.openRead', ['/r/actorlet/deaths/20260101-000000-abcdef.json'])).toBe('bundle');
+    const rest = JSON.stringify({
+      log: { lines: [{ text: 'said "hunter2"\\ ключ' }], note: '' },
+      end: { message: 'hunter2\n', exitCode: 3 },
+    });
+    const head = '{"id":"a","title":"exited"}\n';
+    const made = s.text(head + rest, by('bundle'));
+    expect(made.startsWith(head)).toBe(true);
+    expect(JSON.parse(made.slice(head.length))).toMatchObject({ log: { lines: [{ text: expect.any(String) }] }, end: { exitCode: 3 } });
+    for (let to = 0; to <= rest.length; to++) expect(s.text(head + rest.slice(0, to), by('bundle'))).not.toMatch(/hunt|ключ/);
+  });
+
   it('of the folder of a sub-path is the same in a mount and in a table of mounts', ({ s }) => {
     const [root, path] = ['/r/pods/u/volumes/kubernetes.io~empty-dir/e/x-hunter2/logs', '/r/pods/u/volume-subpaths/e/main/0'];
     const other = '28 1 0:5 / /r/pods/u/volumes/kubernetes.io~csi/c/mount rw - ext4 /dev/a rw';
