@@ -173,4 +173,5 @@ export function programsOf(pod: Pod | undefined): string[] {
   ]);
   return [...new Set(all.filter((word): word is string => word !== undefined && PROGRAM.test(word)))];
 }
-const PROGRAM = /^\/?[\w.+-]{1,64}(?:\/[\w.+-]{1,64}){0,16}$/;
+/** Small letters and few digits: passwords and tokens have others. */
+const PROGRAM = /^(?!.*\d(?:[^/\d]*\d){4})\/?[a-z\d_.+-]{1,32}(?:\/[a-z\d_.+-]{1,32}){0,16}$/;
