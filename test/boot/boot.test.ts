@@ -1,5 +1,4 @@
 /** The boot as a whole, with a fake process and a node that does nothing. */
-
 import { globSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';

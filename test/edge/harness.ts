@@ -1,5 +1,4 @@
 /** Runs one actor of the edge without a supervision tree: a registry of views, a mailbox that delivers at once, a real or fake clock. */
-
 import { createActor } from 'xstate';
 import type { ActorCtx, ActorSpec, ActorState, Registry } from '../../src/actors/supervision/types.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';

@@ -1,5 +1,4 @@
 /** The list of very many pods, as an answer. */
-
 import { describe, expect, it } from 'vitest';
 import { PIECE_CHARS, podList, podListReply } from '../../src/actors/edge/answers/podList.ts';
 import { createYield } from '../../src/boot/dependencies/clock.ts';

@@ -1,5 +1,4 @@
 /** The edge's servers over real loopback ports: what they answer, and what they answer while the node is not well. */
-
 import { treeHealth } from '@actorlet/shown/src/treeHealth.ts';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { healthzServerSpec } from '../../src/actors/edge/healthz.ts';

@@ -1,5 +1,4 @@
 /** Foundation and edge under the real supervision: started as children, killed, asked while away. */
-
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';

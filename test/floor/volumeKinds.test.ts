@@ -1,5 +1,4 @@
 /** A kind of volume is named in its own files, in the two lists and in the API's types: a new kind touches nothing else. */
-
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { expect, it } from 'vitest';

@@ -15,7 +15,6 @@ import { countRunning, diffListing } from '../../src/machines/runtime/pleg/pleg.
 import { decodeObject } from '../../src/machines/services/objects/decode.ts';
 import { boundClaim, claimedVolume } from '../../src/machines/services/volumes/claims.ts';
 import type { CriContainer, CriContainerStatus, PodSandbox, PodSandboxStatus } from '../../src/machines/wire/cri.ts';
-
 import {
   CLAIM,
   CONFIG_MAP,

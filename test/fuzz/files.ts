@@ -1,5 +1,4 @@
 /** Files that others may have written to: logs, checkpoints, configuration, and texts of any kind. */
-
 import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
 import fc from 'fast-check';
 import { stringify } from 'yaml';

@@ -2,7 +2,6 @@
  * The fuzzer: `npm run fuzz -- [--seed S] [--cases N] [--target NAME] [--show CASE]`. The cases of a seed are always the same. A worker
  * thread runs them and this thread watches it: a case that takes too long is reported with what repeats it.
  */
-
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';

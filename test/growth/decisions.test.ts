@@ -1,5 +1,4 @@
 /** The same for what else others write: objects of the API, files, logs, answers of runtimes, plugins and registries, requests. */
-
 import { decodeScenario } from '@actorlet/faults/src/read/decode.ts';
 import { stagesOf } from '@actorlet/fleet/src/pods/stages.ts';
 import { redacted } from '@actorlet/shown/src/deaths/redact.ts';

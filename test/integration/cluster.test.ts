@@ -1,10 +1,8 @@
 /** A whole node that belongs to a cluster, in virtual time, against the simulated API server. */
-
 import { describe, expect } from 'vitest';
 import { apiView } from '../../src/machines/api/messages.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { podsView } from '../../src/machines/pods/manager/messages.ts';
-
 import { cluster, create, createReady, drop, inApi, isReady } from './cluster/clusterPods.ts';
 import { itOnCluster as it } from './onNode.ts';
 import { pod as manifest, type VirtualNode } from './virtualNode.ts';

@@ -1,5 +1,4 @@
 /** A whole node on the hollow runtime with real files and real time: what integration tests drive. */
-
 import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

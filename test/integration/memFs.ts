@@ -1,5 +1,4 @@
 /** A whole file system in memory with directories, links, delays in virtual time, and watches: what a virtual node lives on. */
-
 import { sizeSaid } from '@actorlet/world/src/disk/diskEntry.ts';
 import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../src/ports/ports.ts';
 

@@ -1,5 +1,4 @@
 /** What a virtual node says of a pod of the API, and what of it runs. */
-
 import { explainPod } from '@actorlet/shown/src/why/why.ts';
 import { claimStepsView, claimsView } from '../../src/machines/allocation/claims/messages.ts';
 import { eventsView } from '../../src/machines/foundation/messages.ts';

@@ -3,7 +3,6 @@
  * Runtime calls can be slowed, failed, lost with or without their effect; the daemon can be killed as `kill -9` does.
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
-
 import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { faultInjection } from '@actorlet/faults/src/extension.ts';
 import {

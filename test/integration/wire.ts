@@ -1,5 +1,4 @@
 /** What an API server sends, changed on its way to the node: answers, items of lists, objects of watches. */
-
 import { isRecord } from '../../src/machines/shape/conform.ts';
 import type { KubeApi } from '../../src/ports/kube.ts';
 import type { Ports } from '../../src/ports/ports.ts';

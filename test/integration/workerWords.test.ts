@@ -1,5 +1,4 @@
 /** The tree, the page, `/pods` and `why` say the same of a pod's worker, in every state of its machine. */
-
 import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
 import { podFrame } from '@actorlet/inspect/src/feed/podDetail.ts';
 import { podRows } from '@actorlet/inspect/src/feed/rows.ts';

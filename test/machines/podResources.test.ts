@@ -1,5 +1,4 @@
 /** What the pod resources API answers, and how many calls it answers. */
-
 import { expect, it } from 'vitest';
 import { heldCpus } from '../../src/machines/allocation/cpus/share.ts';
 import { heldDevices } from '../../src/machines/allocation/devices/held.ts';

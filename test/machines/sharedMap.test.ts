@@ -1,5 +1,4 @@
 /** A map whose copies share their entries: it must do what a Map does, and copy far less. */
-
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { describe, expect, it } from 'vitest';
 import { SharedMap } from '../../src/machines/data/sharedMap.ts';

@@ -1,5 +1,4 @@
 /** Which pods the pod manager admits, keeps waiting and refuses, and what it asks for meanwhile: its steps, with facts made up. */
-
 import { describe, expect, it } from 'vitest';
 import { wantsExclusive } from '../../src/machines/allocation/cpus/policy.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';

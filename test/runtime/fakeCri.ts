@@ -1,5 +1,4 @@
 /** A scripted runtime: each method answers by a function, or hangs until the test lets go; hints are pushed by hand. */
-
 import { CRI_LABELS, type CriContainer, type CriContainerState, type PodSandbox, type RuntimeHint } from '../../src/machines/wire/cri.ts';
 import type { CriMethod, CriRequest } from '../../src/machines/wire/criCalls.ts';
 import { type Cri, CriError } from '../../src/ports/ports.ts';

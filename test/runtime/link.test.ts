@@ -1,5 +1,4 @@
 /** The CRI link: does it find, watch and lose the runtime; does it fence what changes a pod. */
-
 import { afterEach, describe, expect, it } from 'vitest';
 import { criCall, criClient } from '../../src/actors/runtime/client.ts';
 import { type CriEvent, type CriResult, criAddr, criView, runtimeBusy } from '../../src/machines/runtime/cri/messages.ts';

@@ -1,8 +1,6 @@
 /** Lifecycle events: who is told what, when the runtime is listed, when the hint stream is believed. */
-
 import { afterEach, describe, expect, it } from 'vitest';
 import { plegAddr, runtimePodsView } from '../../src/machines/runtime/pleg/messages.ts';
-
 import { CriError } from '../../src/ports/ports.ts';
 import { type FakeCri, fail, fakeCri, healthy, listedContainer, listedSandbox } from './fakeCri.ts';
 import { type World, world } from './world.ts';

@@ -1,5 +1,4 @@
 /** Traps of the pod lifecycle that only a whole node shows, in virtual time: restarts of the daemon, lost instances, long work. */
-
 import { describe, expect } from 'vitest';
 import type { ContainerStatus } from '../../src/machines/kube/types.ts';
 import { workersAddr } from '../../src/machines/pods/workers/messages.ts';

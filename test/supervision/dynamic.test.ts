@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { fromCallback, setup } from 'xstate';
 import { complete } from '../../src/actors/supervision/policy.ts';
 import type { ActorCtx, ActorSpec, ActorState, DynamicSpec } from '../../src/actors/supervision/types.ts';
-
 import { address } from '../../src/machines/supervision/address.ts';
 import { actor, idle, layer, receiver, rig, type Say } from './helpers.ts';
 

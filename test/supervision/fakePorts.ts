@@ -1,5 +1,4 @@
 /** Ports for tests: a virtual clock, a seeded generator, a collecting logger, in-memory metrics; every other port throws. */
-
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import type { Clock, Cri, Entropy, Host, HostFs, Logger, Metrics, Ports, Rng, Sys, Yield } from '../../src/ports/ports.ts';
 import type { Prober } from '../../src/ports/prober.ts';

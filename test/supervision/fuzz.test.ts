@@ -1,5 +1,4 @@
 /** Random walks, seeded: whatever happens in whatever order, the bookkeeping stays true. A failing seed becomes a fixed one. */
-
 import { describe, expect, it } from 'vitest';
 import { fromPromise, setup } from 'xstate';
 import type { RestartType, Strategy } from '../../src/actors/supervision/types.ts';

@@ -1,5 +1,4 @@
 /** The matrix: restart type x exit x strategy, on a row of three children whose middle one exits. */
-
 import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, fromCallback, fromPromise, setup } from 'xstate';
 import type { RestartType, Strategy } from '../../src/actors/supervision/types.ts';

@@ -1,5 +1,4 @@
 /** The chart of one volume, and waits for it. `golden/volumes` has what is done when, and the manager's comparisons. */
-
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import { type VolumeIo, volumeEffects, volumesLogic } from '../../src/actors/services/volumes/logic.ts';

@@ -1,5 +1,4 @@
 /** Volumes of API objects, against a scripted API, a disk in memory and a mount table: what is asked, kept, shown and taken back. */
-
 import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CsiLedger } from '../../src/actors/services/volumes/csi/state.ts';

@@ -1,5 +1,4 @@
 /** What volumes of pods use: files that are counted, drivers that are asked, how often, and what one that hangs holds up. */
-
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';

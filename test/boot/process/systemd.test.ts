@@ -1,5 +1,4 @@
 /** Slices over D-Bus, against a bus of this process: systemd that answers, refuses, is slow or away. */
-
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,4 @@
 /** Small CRI requests for tests: a sandbox and a busybox container with the labels the node itself would set. */
-
 import { type ContainerConfig, CRI_LABELS, type PodSandboxConfig } from '../../../src/machines/wire/cri.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../../src/machines/wire/criCalls.ts';
 import type { Cri } from '../../../src/ports/ports.ts';

@@ -1,5 +1,4 @@
 /** The kind `oci` of the embedded runtime on real programs: as root, and as a user who is not. */
-
 import { criConformance, type Recipe } from '../../../packages/runtimes/test/conformance.ts';
 import { startRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';

@@ -1,5 +1,4 @@
 /** Test nodes on runtime `oci`: one's own images, as root here; the same code runs without root (test/sandbox). */
-
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

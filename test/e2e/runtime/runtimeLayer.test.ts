@@ -1,5 +1,4 @@
 /** The runtime actors on a real containerd: exits seen at once, a runtime that goes away and comes back. */
-
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';
 import { type CriClient, criCall, criClient } from '../../../src/actors/runtime/client.ts';

@@ -1,5 +1,4 @@
 /** Who may ask the API what: every page with missing, wrong and insufficient credentials, and no data in any refusal. */
-
 import { rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
@@ -9,7 +8,6 @@ import { ASKING_MAX, WAITING_MAX } from '../../../src/actors/edge/https/authenti
 import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
-
 import { until } from '../harness.ts';
 import { pod, record, running, statusView, viewOfPods } from '../metrics/samples.ts';
 import { clientCa, type Lab, serverCa, startLab, TestCa } from './lab.ts';

@@ -1,5 +1,4 @@
 /** The API server of a node on a loopback port with real TLS, real files and a runtime and an API server that the test plays. */
-
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';

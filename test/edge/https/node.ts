@@ -1,11 +1,9 @@
 /** A node with one pod behind its API, for somebody who was let in. Ends with the test. */
-
 import { onTestFinished } from 'vitest';
 import type { ContainerStatus, PodStatus } from '../../../src/machines/kube/types.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
 import { CRI_LABELS } from '../../../src/machines/wire/cri.ts';
-
 import { pod, record, running, statusView, viewOfPods } from '../metrics/samples.ts';
 import { type Ask, clientCa, type Lab, startLab } from './lab.ts';
 

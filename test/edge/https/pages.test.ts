@@ -1,10 +1,8 @@
 /** What the API answers to somebody who was let in: lists, statistics, and bad requests of each kind. */
-
 import { connect } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
-
 import { viewOfPods } from '../metrics/samples.ts';
 import { serverCa, startLab } from './lab.ts';
 import { ann, criContainer, sandbox, start, uid } from './node.ts';

@@ -1,11 +1,9 @@
 /** Exec, attach, port-forward and run: what the runtime is asked, and connections handed on to it. */
-
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
-
 import { until } from '../harness.ts';
 import { record, viewOfPods } from '../metrics/samples.ts';
 import type { Lab } from './lab.ts';

@@ -1,5 +1,4 @@
 /** Families of the kubelet that follow from gates, the machine and views; logs and records of pulls as a scrape finds them. */
-
 import { describe, expect, it } from 'vitest';
 import { addKubeletFamilies } from '../../../src/actors/edge/metrics/kubeletFamilies.ts';
 import { logMetrics } from '../../../src/actors/edge/stats/logMetrics.ts';

@@ -1,5 +1,4 @@
 /** Pods, statuses and views that the edge's tests share. */
-
 import type { WhyInput } from '@actorlet/shown/src/why/whySources.ts';
 import type { RecordedEvent } from '../../../src/machines/foundation/messages.ts';
 import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';

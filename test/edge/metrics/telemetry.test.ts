@@ -1,5 +1,4 @@
 /** Telemetry: events are counted, bounded, published and forgotten. */
-
 import { describe, expect, test } from 'vitest';
 import { telemetrySpec } from '../../../src/actors/foundation/telemetry.ts';
 import { type EventsEvent, eventsView, type RecordedEvent } from '../../../src/machines/foundation/messages.ts';

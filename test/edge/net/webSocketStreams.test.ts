@@ -1,5 +1,4 @@
 /** WebSocket of kubectl at the node's port, SPDY of the runtime behind it: real sockets, a runtime of these tests. */
-
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -1,5 +1,4 @@
 /** Dynamic resources: a whole node in virtual time, with drivers beside it. */
-
 import { decisionsFrame } from '@actorlet/inspect/src/feed/decisions.ts';
 import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
 import { describe, expect } from 'vitest';

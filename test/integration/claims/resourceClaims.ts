@@ -1,5 +1,4 @@
 /** ResourceClaims of pods in the API server of a virtual node, and drivers beside it: in few words. */
-
 import type { SimDraDriver } from '@actorlet/world/src/plugins/dra.ts';
 import { decodeClaims } from '../../../src/machines/allocation/claims/checkpoint.ts';
 import { claimsView, draDriversView } from '../../../src/machines/allocation/claims/messages.ts';

@@ -1,5 +1,4 @@
 /** Environment and pull credentials of pods of the API: a whole node in virtual time. */
-
 import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';

@@ -1,11 +1,9 @@
 /** Pods of the API and the objects they name, in the API server of a virtual node: in few words. */
-
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
 import type { CriRequest, CriResponse } from '../../../src/machines/wire/criCalls.ts';
 import type { CriContainerStats } from '../../../src/machines/wire/criStats.ts';
-
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
 export const NS = '/api/v1/namespaces/default';

@@ -1,5 +1,4 @@
 /** The first state of the pods of a node by a stream of initial events, from servers that send, refuse, ignore or break it off. */
-
 import { explainNode } from '@actorlet/shown/src/why/whyNode.ts';
 import { describe, expect } from 'vitest';
 import { liveMoment } from '../../../src/actors/edge/answers/liveMoment.ts';

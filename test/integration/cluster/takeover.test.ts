@@ -3,7 +3,6 @@ import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { hashNameAndImage, hashWholeSpec } from '../../../src/machines/pod/runtime/containerHash.ts';
 import { CRI_ANNOTATIONS } from '../../../src/machines/wire/cri.ts';
-
 import { hollowNode, manifest, until } from '../hollowNode.ts';
 import { ROOT, type VirtualNode, pod as virtualPod } from '../virtualNode.ts';
 import { cluster, inApi, isReady } from './clusterPods.ts';

@@ -1,5 +1,4 @@
 /** Keys, requests and certificates as plain text, and a cluster's signer: what a virtual node's certificates are made with. */
-
 import type { CertificateTemplate } from '../../../src/machines/api/certificates/messages.ts';
 import type { CertificateFacts } from '../../../src/machines/api/certificates/template.ts';
 import { pemOf } from '../../../src/machines/data/pem.ts';

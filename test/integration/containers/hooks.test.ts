@@ -1,5 +1,4 @@
 /** Lifecycle hooks on a whole node in virtual time (pod lifecycle 5.13, 5.14; traps 31, 32, 45, 46). */
-
 import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { workersAddr } from '../../../src/machines/pods/workers/messages.ts';

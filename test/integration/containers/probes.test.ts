@@ -1,5 +1,4 @@
 /** Probes of whole nodes in virtual time: what they do to a pod, when they come, and that nothing flips for a restart. */
-
 import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';

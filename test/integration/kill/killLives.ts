@@ -1,5 +1,4 @@
 /** The pod manager, killed while a pod's life is in each state of its machine. */
-
 import { type PodLifeState, podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { pod, type VirtualNode } from '../virtualNode.ts';
 import type { KillCase } from './killing.ts';

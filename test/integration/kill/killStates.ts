@@ -1,5 +1,4 @@
 /** For every state that can be held or caught: how a node is driven there. Comments only where the recipe is not plain. */
-
 import { criClient } from '../../../src/actors/runtime/client.ts';
 import { type PodRecord, podManagerAddr } from '../../../src/machines/pods/manager/messages.ts';
 import { plegAddr } from '../../../src/machines/runtime/pleg/messages.ts';

@@ -1,5 +1,4 @@
 /** How pods end, and how they are replaced: grace, edits, pinned UIDs, lost sandboxes. */
-
 import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { workersAddr } from '../../../src/machines/pods/workers/messages.ts';

@@ -1,8 +1,6 @@
 /** What supervision means for pods: quarantine, layers that give up, a root that gives up, orphans, a worker's own look. */
-
 import { describe, expect, it } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
-
 import { allActors, notRunning, workerless } from '../kill/killing.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 

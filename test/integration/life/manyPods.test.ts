@@ -1,8 +1,6 @@
 /** A node whose API server has far more pods for it than it has places. */
-
 import { describe, expect, it } from 'vitest';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
-
 import { cluster, create, inApi } from '../cluster/clusterPods.ts';
 import type { VirtualNode } from '../virtualNode.ts';
 

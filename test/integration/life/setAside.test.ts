@@ -1,8 +1,6 @@
 /** A pod that is set aside, on a whole node: refused by name, none of it handled, and given another chance. */
-
 import { expect, it } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
-
 import type { Handling } from '../../../src/ports/handling.ts';
 import { pod, virtualNode } from '../virtualNode.ts';
 

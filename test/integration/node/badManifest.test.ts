@@ -1,5 +1,4 @@
 /** A manifest that cannot be used, in a whole node. */
-
 import { expect, it } from 'vitest';
 import { virtualNode } from '../virtualNode.ts';
 

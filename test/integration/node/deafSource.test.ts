@@ -1,5 +1,4 @@
 /** An API server that keeps this node away from its pods: for how long, and what says so. */
-
 import { lostPeers } from '@actorlet/shown/src/moment/lostPeers.ts';
 import { expect } from 'vitest';
 import { DEAF_AFTER_MS } from '../../../src/machines/api/messages.ts';

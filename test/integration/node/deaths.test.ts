@@ -1,5 +1,4 @@
 /** What is kept of containers and pods that end badly, are refused, or get stuck: a whole node in virtual time. */
-
 import { type DeathBundle, readBundle } from '@actorlet/shown/src/deaths/bundle.ts';
 import { deathHtml } from '@actorlet/shown/src/deaths/html.ts';
 import { deathLines } from '@actorlet/shown/src/deaths/text.ts';

@@ -1,11 +1,9 @@
 /** A node that runs short of memory or disk: what it says, whom it evicts and whom it lets in. A whole node in virtual time. */
-
 import { describe, expect } from 'vitest';
 import type { NodeCondition } from '../../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
-
 import { cluster, create, drop, events, inApi, listEnded, patch } from '../cluster/clusterPods.ts';
 import { itWith } from '../onNode.ts';
 import { pod, type VirtualNode } from '../virtualNode.ts';

@@ -1,10 +1,8 @@
 /** A node whose images take too much room, or grew too old: which of them go, and what is said of it. A whole node in virtual time. */
-
 import { describe, expect, it } from 'vitest';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import type { CriResponse } from '../../../src/machines/wire/criCalls.ts';
-
 import { cluster, create, events, inApi } from '../cluster/clusterPods.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 

@@ -1,5 +1,4 @@
 /** What drivers, plugins and the image service answered last, or have not answered: in `why` of pod and node, and in events. */
-
 import { momentOf } from '@actorlet/inspect/src/feed/live.ts';
 import { whyOf } from '@actorlet/shown/src/why/whyOf.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';

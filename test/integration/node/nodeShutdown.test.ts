@@ -1,10 +1,8 @@
 /** A machine that goes down while pods run: which pods end when, what the node says of it, and what a restart or a cancellation finds. */
-
 import { describe, expect } from 'vitest';
 import type { NodeCondition } from '../../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { podsView, refusedFor } from '../../../src/machines/pods/manager/messages.ts';
-
 import { nodeShutdownView } from '../../../src/machines/reclaim/nodeShutdown/messages.ts';
 import { cluster, create, drop, events, inApi } from '../cluster/clusterPods.ts';
 import { itWith } from '../onNode.ts';

@@ -1,8 +1,6 @@
 /** The watch on the kernel's log, in a whole node. */
-
 import { expect, it } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
-
 import { oomView } from '../../../src/machines/runtime/oom.ts';
 import { type VirtualNode, virtualNode } from '../virtualNode.ts';
 

@@ -1,8 +1,6 @@
 /** Cgroups of the node's own, in a whole node: resources 1.4 to 1.8, and traps 13 to 19. */
-
 import { expect, it } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
-
 import type { Ports } from '../../../src/ports/ports.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 

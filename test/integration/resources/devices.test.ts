@@ -1,5 +1,4 @@
 /** Device plugins beside a whole node in virtual time (resources and volumes 2.5). */
-
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect } from 'vitest';
 import { devicesAddr, devicesView } from '../../../src/machines/allocation/devices/messages.ts';

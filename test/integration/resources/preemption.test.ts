@@ -1,8 +1,6 @@
 /** Critical pods on a node that is full, in virtual time: who makes room for them, how, and who does not. */
-
 import { describe, expect } from 'vitest';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
-
 import { cluster, create, createReady, events, inApi, isReady } from '../cluster/clusterPods.ts';
 import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';

@@ -1,5 +1,4 @@
 /** Volumes of CSI drivers that registered themselves beside the node: a whole node in virtual time (resources and volumes 8.17, 10). */
-
 import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
 import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';

@@ -1,5 +1,4 @@
 /** Claims that grow while pods use them, and while they are being mounted: a whole node in virtual time (KEP-556, KEP-1790). */
-
 import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
 import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';

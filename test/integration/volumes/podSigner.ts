@@ -1,5 +1,4 @@
 /** Pods with certificates, and the signer of a virtual cluster, which a test plays. */
-
 import { pemBlocks, pemOf } from '../../../src/machines/data/pem.ts';
 import type { KubeObject } from '../../../src/machines/kube/request.ts';
 import { isRecord } from '../../../src/machines/shape/conform.ts';

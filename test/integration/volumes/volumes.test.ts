@@ -1,5 +1,4 @@
 /** Volumes on a whole node in virtual time: waiting, sharing, failing, taking down, finding again. */
-
 import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { type VolumesResult, volumesAddr, volumesView } from '../../../src/machines/services/volumes/messages.ts';

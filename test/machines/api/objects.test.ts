@@ -2,7 +2,6 @@
  * What is written to the API server about pods, the node and events, as plain data: patches are applied by the
  * simulated server, so that they are judged by their effect.
  */
-
 import { applyStrategicPatch } from '@actorlet/world/src/kube/kubePatch.ts';
 import { describe, expect, it } from 'vitest';
 import { COMBINED_PREFIX, EventCorrelator, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';

@@ -1,5 +1,4 @@
 /** Whether what a status patch says after the server answered was said before: a server drops what it does not know. */
-
 import { applyStrategicPatch } from '@actorlet/world/src/kube/kubePatch.ts';
 import { expect, it } from 'vitest';
 import { leftOutOf, saysNothingNew, statusPatch, withoutUnknown } from '../../../src/machines/api/statusPatch.ts';

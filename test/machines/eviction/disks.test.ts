@@ -1,5 +1,4 @@
 /** Disks of images and layers: thresholds, order of pods and what is collected are those of the real kubelet. */
-
 import { describe, expect, it } from 'vitest';
 import { measure } from '../../../src/actors/reclaim/eviction/usage.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';

@@ -1,5 +1,4 @@
 /** References of pods to objects, the chart of one object, and the age of tokens. */
-
 import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, createActor, fromCallback, fromPromise, setup } from 'xstate';
 import { type ObjectIo, objectLogic } from '../../../src/actors/services/objects/objects.ts';

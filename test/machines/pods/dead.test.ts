@@ -1,5 +1,4 @@
 /** Names of logs. The golden tables status/lastWords and runtime/runtimeViews have messages of the dead, and what is collected. */
-
 import { describe, expect, it } from 'vitest';
 import { pathName } from '../../../src/machines/pod/pathName.ts';
 import {

@@ -1,5 +1,4 @@
 /** What a person would see of each machine in each state that stories reach, with secrets planted in its context. */
-
 import { projectSnapshot } from '@actorlet/inspect/src/project.ts';
 import { type AnyMachineSnapshot, type InspectionEvent, StateMachine } from 'xstate';
 import { SharedMap } from '../../../src/machines/data/sharedMap.ts';

@@ -1,5 +1,4 @@
 /** Volumes of old plugins come to what the translation of Kubernetes 1.36.2 makes of them: its answers are in `inTree.json`. */
-
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

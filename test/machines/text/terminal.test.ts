@@ -1,5 +1,4 @@
 /** Text of others on its way to a terminal. */
-
 import { textOf } from '@actorlet/check/src/findings.ts';
 import { paint } from '@actorlet/ctl/src/render.ts';
 import { expect, it } from 'vitest';

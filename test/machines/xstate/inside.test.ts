@@ -1,5 +1,4 @@
 /** One test for each inside of xstate that `src/machines/xstate` uses: a release that changes it fails here. */
-
 import { describe, expect, it, vi } from 'vitest';
 import {
   type AnyStateMachine,

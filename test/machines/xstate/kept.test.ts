@@ -1,5 +1,4 @@
 /** Steps without an actor are xstate's own steps, and inspection hears of them: this fails when xstate changes what they are built on. */
-
 import { describe, expect, it } from 'vitest';
 import { assign, createActor, createMachine, type InspectionEvent, initialTransition, setup, transition } from 'xstate';
 import { inspectionOf, stepsOf } from '../../../src/machines/xstate/kept.ts';

@@ -1,5 +1,4 @@
 /** Wiring a machine: its facts, its effects. The lines that must not compile are held by the type check. */
-
 import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, assign, createActor, fromPromise, initialTransition, setup as plain, raise, toPromise } from 'xstate';
 import { readingOf, withFacts } from '../../../src/machines/xstate/facts.ts';

@@ -1,5 +1,4 @@
 /** Sources and podConfig under the real supervision: killed in each of their states, they come back to the same pods. */
-
 import { rename, unlink, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';
@@ -12,7 +11,6 @@ import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createSys } from '../../../src/boot/dependencies/machine/sys.ts';
 import { type PodOpEvent, type PodRecord, podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { RUNNING } from '../../lifeStates.ts';
-
 import { fakePorts } from '../../supervision/fakePorts.ts';
 import { tempDir, yaml } from './harness.ts';
 

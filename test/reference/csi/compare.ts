@@ -1,5 +1,4 @@
 /** Where what actorlet does with volumes of drivers may differ from what the reference was recorded to do, and where it differs besides. */
-
 import type { CsiCase } from './cases.ts';
 import { STAGE_UNSTAGE } from './cases.ts';
 

@@ -1,5 +1,4 @@
 /** A separate image service was refused although the port has one: images are its, containers the runtime's. */
-
 import { layout } from '@actorlet/runtimes/src/process/store/store.ts';
 import { afterEach, expect, it } from 'vitest';
 import { startRuntime, type TestRuntime } from '../../../packages/runtimes/test/processRuntime.ts';

@@ -1,5 +1,4 @@
 /** Files that were synced went with the power, because the folders that they stand in were as new as they and were not. */
-
 import { simDisk } from '@actorlet/world/src/disk/disk.ts';
 import { simRng } from '@actorlet/world/src/rng.ts';
 import { SimTime } from '@actorlet/world/src/time.ts';

@@ -1,5 +1,4 @@
 /** Pods that admission refused: what is left of them in the runtime, and what happens when their manifest is put right. */
-
 import { expect } from 'vitest';
 import { isRefused } from '../../../src/machines/pods/manager/messages.ts';
 import { itOnNode as it } from '../../integration/onNode.ts';

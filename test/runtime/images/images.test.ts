@@ -1,5 +1,4 @@
 /** The image puller: policies, back-off, one pull for many pods, and a stop that waits for none of it. */
-
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../../src/machines/supervision/address.ts';

@@ -2,7 +2,6 @@
  * Who may use an image that is on the node already (resources and volumes 4.4): the policies, what counts as credentials
  * that opened it before, the files that say so, and that whatever cannot be known means "ask the registry".
  */
-
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PullRecords, type VerificationOptions } from '../../../src/actors/runtime/imagePuller/pullRecords.ts';
 import { createEntropy } from '../../../src/boot/dependencies/clock.ts';

@@ -1,5 +1,4 @@
 /** One volume of a pod on a disk in memory and a mount table: set up, taken down, found. */
-
 import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import type { CsiApi } from '../../../src/actors/services/volumes/csi/api.ts';
 import { CsiLedger } from '../../../src/actors/services/volumes/csi/state.ts';

@@ -1,12 +1,10 @@
 /** Logs of containers and of the host: options, runs, following over rotations, and no way out of their folders. */
-
 import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { podsView } from '../../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../../src/machines/pods/status/messages.ts';
-
 import { until } from '../../harness.ts';
 import { record, running, statusView, viewOfPods } from '../../metrics/samples.ts';
 import { type Lab, serverCa } from '../lab.ts';

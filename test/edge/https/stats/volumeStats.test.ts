@@ -1,11 +1,9 @@
 /** What volumes use, as the API tells it: among a pod's figures, and of claims in /metrics. */
-
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { podsView } from '../../../../src/machines/pods/manager/messages.ts';
 import { volumesView } from '../../../../src/machines/services/volumes/messages.ts';
-
 import { record, viewOfPods } from '../../metrics/samples.ts';
 import { criContainer, sandbox, start, uid, WAIT_MS, web } from '../node.ts';
 

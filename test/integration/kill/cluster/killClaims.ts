@@ -1,5 +1,4 @@
 /** The manager of ResourceClaims and workers that wait for it, killed in each state of each chart: what is prepared is used or unprepared. */
-
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';

@@ -1,5 +1,4 @@
 /** The actors of the api layer, killed in each of their states; the bystanders are static pods with mirrors. */
-
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import { criCall, criClient } from '../../../../src/actors/runtime/client.ts';
 import { eventsAddr } from '../../../../src/machines/foundation/messages.ts';

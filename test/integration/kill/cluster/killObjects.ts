@@ -1,5 +1,4 @@
 /** Who serves objects of the API to pods, killed in each state of each of its charts. */
-
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';

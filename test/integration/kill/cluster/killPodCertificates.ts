@@ -1,5 +1,4 @@
 /** Who gets certificates and trust anchors for pods, killed in each state of each of its charts. */
-
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { post } from '../../cluster/clusterPods.ts';

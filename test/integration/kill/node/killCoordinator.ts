@@ -1,5 +1,4 @@
 /** The coordinator of allocation, killed at rest and while a provider takes its time: the pod manager asks again. */
-
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 

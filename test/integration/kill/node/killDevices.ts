@@ -1,5 +1,4 @@
 /** The device manager, killed in each state of each of its charts: who holds a device keeps it, and is the only one. */
-
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { devicesView } from '../../../../src/machines/allocation/devices/messages.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';

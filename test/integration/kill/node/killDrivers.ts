@@ -1,5 +1,4 @@
 /** Who minds plugins beside the node, and who tells the cluster of them, killed in each state of each of their charts. */
-
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { driversView, pluginsAddr } from '../../../../src/machines/services/plugins/messages.ts';

@@ -1,5 +1,4 @@
 /** The volume manager killed while the claim of one of its volumes grows. What is grown in the end, and said of it, is the same. */
-
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';
 import { must } from '../../cluster/clusterPods.ts';

@@ -1,5 +1,4 @@
 /** For every state of a change of resources: how a node is driven there; and the pod manager killed while one waits. */
-
 import type { ResourceRequirements } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { dottedState } from '../../../../src/machines/xstate/words.ts';

@@ -3,7 +3,6 @@
  * admission says of it to a pod of the API and to a static one, and what the volume manager makes of it in a pod and behind a
  * claim. And each field of a pod that is refused, with why.
  */
-
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { VOLUME_SOURCES } from '../../../../src/machines/kube/volumeTable.ts';
 import { podVolumes } from '../../../../src/machines/pod/volumes/volumes.ts';

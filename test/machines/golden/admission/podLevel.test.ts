@@ -2,7 +2,6 @@
  * Resources of a pod as a whole (resources 1.1, 1.2, 1.5, 1.10): a row is a pod, and what is made of it: its class, what it
  * is weighed with, what each container is held to, and what of it cannot be kept. Memory of the node: 4 GiB.
  */
-
 import type { Container, PodSpec } from '../../../../src/machines/kube/podTable.ts';
 import { qosClass } from '../../../../src/machines/pod/resources/qos.ts';
 import { requestOf, shortages } from '../../../../src/machines/pod/resources/requests.ts';

@@ -1,5 +1,4 @@
 /** CPUs that containers have alone (resources and volumes 2.1, 2.2): who gets some, which, how they come back, what the file says. */
-
 import { formatCpuSet, parseCpuSet } from '../../../../src/machines/allocation/cpuSet.ts';
 import { cpuStateChecksum, encodeCpuState, olderCpuStateChecksum, openCpuState } from '../../../../src/machines/allocation/cpus/file.ts';
 import {

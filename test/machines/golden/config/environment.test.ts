@@ -1,5 +1,4 @@
 /** The environment of a container (pod lifecycle 5.11): a row for each line. */
-
 import type { ApiObject, ObjectResult } from '../../../../src/machines/kube/objects.ts';
 import type { Container, EnvVar } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';

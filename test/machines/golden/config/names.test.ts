@@ -2,7 +2,6 @@
  * Names that a container finds others by, and its own (resources and volumes 11): the resolver's settings, /etc/hosts and
  * the host name, a row for each line of the tables there.
  */
-
 import type { PodSpec } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import type { NodeFacts } from '../../../../src/machines/nodeFacts.ts';

@@ -2,7 +2,6 @@
  * Families of /metrics (pod lifecycle 10.3, resources and volumes 7.9): those that a whole node has once pods ran on it, by
  * type and labels, and of those that the specification names and it has not, why.
  */
-
 import { certificateMetrics } from '../../../../src/actors/api/certificates/certificate.ts';
 import { ProviderKeyring } from '../../../../src/actors/runtime/imagePuller/providers.ts';
 import { certificateTtl } from '../../../../src/boot/dependencies/certificates/ttl.ts';

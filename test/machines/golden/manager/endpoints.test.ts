@@ -1,11 +1,9 @@
 /** What each page of the kubelet's API makes of each method (boot-and-node 8.2), with all its groups on and with each of them off. */
-
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, vi } from 'vitest';
 import { podsView } from '../../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../../src/machines/pods/status/messages.ts';
-
 import { clientCa, type Lab, startLab } from '../../../edge/https/lab.ts';
 import { pod, record, running, statusView, viewOfPods } from '../../../edge/metrics/samples.ts';
 import { goldenTable } from '../table.ts';

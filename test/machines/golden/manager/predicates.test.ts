@@ -2,7 +2,6 @@
  * What other parts of the node conclude from the life of a pod (pod lifecycle 3.4): each question by whoever asks it here, for
  * a pod in each state of its life, and for one that nobody knows, before and after every source has spoken.
  */
-
 import { atWork } from '../../../../src/actors/allocation/cgroups/cgroups.ts';
 import { containerGcSpec } from '../../../../src/actors/reclaim/containerGc.ts';
 import { going } from '../../../../src/machines/allocation/holders.ts';

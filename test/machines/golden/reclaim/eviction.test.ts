@@ -2,7 +2,6 @@
  * Eviction (resources and volumes 3): what thresholds are in force, when they are met, who goes first, what is said and who
  * is let in, a row for each line of the tables there.
  */
-
 import { SIGNAL_FACTS, SIGNALS, type Signal, type StarvedResource } from '../../../../src/machines/config/evictionSignals.ts';
 import type { PodSpec, Toleration } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';

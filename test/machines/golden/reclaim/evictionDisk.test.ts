@@ -2,7 +2,6 @@
  * Where eviction reads what is left of each resource (resources and volumes 3.2), and what is reclaimed before a pod has to
  * go (3.4), a row for each signal on each layout of disks. Read by the actor's own reader, and done by the actor itself.
  */
-
 import { evictionSpec } from '../../../../src/actors/reclaim/eviction/eviction.ts';
 import { Readings } from '../../../../src/actors/reclaim/eviction/readings.ts';
 import { criClient } from '../../../../src/actors/runtime/client.ts';

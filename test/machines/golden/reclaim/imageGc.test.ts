@@ -1,5 +1,4 @@
 /** Collection of images (resources and volumes 4.1 to 4.3): which go, in which order, and for how much room. */
-
 import {
   detected,
   type ImageGcPolicy,

@@ -2,7 +2,6 @@
  * What the runtime's stream of events leads to (pod lifecycle 4.3): what is heard of each message of either kind of stream, who
  * is told of each hint and what is asked for it, and how the runtime is listed while the stream is there, lost or refused.
  */
-
 import { EventEmitter } from 'node:events';
 import type { Client } from '@grpc/grpc-js';
 import { openHints } from '../../../../src/boot/dependencies/cri/hintStream.ts';

@@ -1,5 +1,4 @@
 /** Images (pod lifecycle 5.8), pull credentials (5.9), and both kinds of back-off (5.8, 5.12): a row for each line. */
-
 import { TokenBucket } from '../../../../src/machines/data/tokenBucket.ts';
 import { withDefaultTag } from '../../../../src/machines/kube/imageRef.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';

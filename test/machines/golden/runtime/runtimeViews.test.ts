@@ -1,5 +1,4 @@
 /** What listings of the runtime tell (pod lifecycle 4.1), what is taken back of the dead (9.1), who is critical (1.1). */
-
 import { isCritical, isMirror } from '../../../../src/machines/pod/phase.ts';
 import { groupByPod } from '../../../../src/machines/pod/runtime/listed.ts';
 import type { ListedPod } from '../../../../src/machines/pod/runtime/seen.ts';

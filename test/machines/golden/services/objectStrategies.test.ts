@@ -2,7 +2,6 @@
  * Secrets and config maps that pods name (resources and volumes 9): what each strategy asks the API server for, when, and what
  * whoever asks is told; and which objects a pod names. A row is a little story, told step by step.
  */
-
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
 import { type ObjectIo, objectLogic } from '../../../../src/actors/services/objects/objects.ts';
 import type { KubeObject } from '../../../../src/machines/kube/request.ts';

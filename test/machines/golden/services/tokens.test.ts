@@ -2,7 +2,6 @@
  * Tokens of service accounts (resources and volumes 8.15): what is asked for, when one is asked for again, and what whoever
  * wants one is told. A row is a rule, or a little story told step by step.
  */
-
 import { createActor } from 'xstate';
 import { type TokensIo, tokensLogic } from '../../../../src/actors/services/objects/tokens.ts';
 import type { ObjectResult, TokenRequest } from '../../../../src/machines/kube/objects.ts';

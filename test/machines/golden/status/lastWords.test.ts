@@ -1,5 +1,4 @@
 /** What is said of the end of a container, and where its log is (pod lifecycle 5.7, 5.15, 5.16): a row for each line. */
-
 import { logFileOf } from '@actorlet/kubelet/machines/edge/podLogs.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import { pathName } from '../../../../src/machines/pod/pathName.ts';

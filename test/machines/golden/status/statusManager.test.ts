@@ -1,5 +1,4 @@
 /** What is stored of a pod and what is written to the API (pod lifecycle 2.7, 7.3 to 7.6): a row for each line. */
-
 import { decideWrite, type WriterFacts } from '../../../../src/machines/api/podWriterDecide.ts';
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../../src/machines/kube/types.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../../src/machines/pod/names.ts';

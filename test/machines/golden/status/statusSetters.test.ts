@@ -2,7 +2,6 @@
  * How a status comes to be another (pod lifecycle 7.2): a whole one is set, what a probe found changes whether a container is
  * ready or started, and what is said of pods that went is forgotten. Each by whoever does it here.
  */
-
 import { statusSpec } from '../../../../src/actors/pods/status/status.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import type { PodStatus } from '../../../../src/machines/kube/types.ts';

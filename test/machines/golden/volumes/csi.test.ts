@@ -1,5 +1,4 @@
 /** Volumes of CSI drivers (resources and volumes 8.17, 10), a row for each case of the specification's tables. */
-
 import { afterAll, describe, expect, it } from 'vitest';
 import { csiNodeUpdate, newCsiNode, nodeMetadataPatch, renewals } from '../../../../src/machines/api/csiNodeMachine.ts';
 import { pathName } from '../../../../src/machines/pod/pathName.ts';

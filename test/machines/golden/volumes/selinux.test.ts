@@ -1,5 +1,4 @@
 /** With which SELinux label a volume is mounted (KEP-1710): golden cases, of the fallbacks that the runtime has for a label. */
-
 import { contextOption, modeShown, selinuxLabel } from '../../../../src/machines/services/volumes/selinux.ts';
 import { pod } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';

@@ -2,7 +2,6 @@
  * Kinds of volumes (resources and volumes 8.11 to 8.16): what each type of a hostPath finds, media of an emptyDir and the size
  * of what lies in memory, names in volumes of files, bits of a volume that is given to a group, and the age of tokens.
  */
-
 import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { Plugins } from '../../../../src/actors/services/volumes/plugins.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';

@@ -2,7 +2,6 @@
  * Operations on one volume (resources and volumes 8.6), states that nobody is sure of (8.7), and what an earlier daemon left
  * (8.9): what is done when, what its phase is for whoever waits, and what the user is told. A row is a story told step by step.
  */
-
 import { createActor, setup } from 'xstate';
 import { type VolumeIo, volumeEffects } from '../../../../src/actors/services/volumes/logic.ts';
 import { volumeRef } from '../../../../src/machines/pod/volumes/volumePaths.ts';

@@ -1,5 +1,4 @@
 /** What is found out of each kind of volume (resources and volumes 7.6): how, how often, and whether it counts as the pod's own use of the disk. */
-
 import { measuredVolume, usageOfDriver, volumeStats } from '../../../../src/machines/figures/volumeStats.ts';
 import { volumeRef } from '../../../../src/machines/pod/volumes/volumePaths.ts';
 import { pod } from '../../pods/fixtures.ts';

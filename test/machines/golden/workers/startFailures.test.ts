@@ -4,7 +4,6 @@
  */
 import { eventsView } from '../../../../src/machines/foundation/messages.ts';
 import type { CriMethod } from '../../../../src/machines/wire/criCalls.ts';
-
 import { type Fault, pod, type VirtualNode, virtualNode } from '../../../integration/virtualNode.ts';
 import { goldenTable } from '../table.ts';
 

@@ -2,7 +2,6 @@
  * What follows from comparing the volumes that pods want with those that are there (resources and volumes 8.4, 8.5, 8.8, 8.9):
  * whose are taken down, set up again or compared with their sources, and what whoever waits is told.
  */
-
 import type { Pod } from '../../../../../src/machines/kube/types.ts';
 import type { Volume } from '../../../../../src/machines/kube/volumeTable.ts';
 import type { ListedPod, RuntimePodsView } from '../../../../../src/machines/pod/runtime/seen.ts';

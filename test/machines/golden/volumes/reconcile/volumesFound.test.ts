@@ -1,5 +1,4 @@
 /** What a daemon finds of the volumes that an earlier one left on disk (resources and volumes 8.9): a row for each kind, and for what is no volume. */
-
 import { CsiLedger } from '../../../../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../../../../src/actors/services/volumes/plugins.ts';
 import { encodeVolumeData } from '../../../../../src/machines/services/volumes/csi/data.ts';

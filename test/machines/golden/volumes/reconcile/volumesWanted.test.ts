@@ -2,7 +2,6 @@
  * Which volumes of which pods are wanted, and until when (resources and volumes 8.4): what some container uses, what a claim
  * must be, what asking once more brings, and whose volumes are wanted in each state of a pod.
  */
-
 import { createActor } from 'xstate';
 import { claimSource } from '../../../../../src/actors/services/volumes/claims.ts';
 import { type VolumesIo, volumesLogic } from '../../../../../src/actors/services/volumes/logic.ts';
