@@ -21,6 +21,7 @@ import {
   reconcileNode,
   reportedMetadata,
   sameNodeStatus,
+  versionShown,
 } from '../../machines/api/node/nodeObject.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatusMachine.ts';
 import { sameData } from '../../machines/data/sameData.ts';
@@ -338,41 +339,32 @@ class Reporter {
     const cri = registry.read(criView)?.value;
     const allocated = nodeResources(this.#ctx);
     const machine = ports.host.identity?.();
-    const runtime = cri === undefined || cri.runtimeName === '' ? 'Unknown' : `${cri.runtimeName}://${cri.runtimeVersion}`;
+    const runtime = cri === undefined || cri.runtimeName === '' ? 'Unknown' : `${cri.runtimeName}://${versionShown(cri.runtimeVersion)}`;
     return {
-      addresses: this.#o.addresses,
-      externalCloud: this.#o.identity.externalCloud,
-      hostname: this.#o.identity.hostname,
+      ...{ addresses: this.#o.addresses, externalCloud: this.#o.identity.externalCloud, hostname: this.#o.identity.hostname },
       capacity: { ...this.#o.capacity, ...allocated.capacity },
       allocatable: { ...this.#o.allocatable, ...allocated.allocatable },
       needed: this.#o.needed,
       nodeInfo: {
-        bootID: ports.host.bootId(),
-        machineID: machine?.machineId ?? '',
-        systemUUID: machine?.systemUuid ?? '',
-        kernelVersion: machine?.kernelVersion ?? '',
-        osImage: machine?.osImage ?? '',
-        operatingSystem: machine?.os ?? 'linux',
-        architecture: machine?.arch ?? 'amd64',
+        ...{ bootID: ports.host.bootId(), machineID: machine?.machineId ?? '', systemUUID: machine?.systemUuid ?? '' },
+        ...{ kernelVersion: machine?.kernelVersion ?? '', osImage: machine?.osImage ?? '' },
+        ...{ operatingSystem: machine?.os ?? 'linux', architecture: machine?.arch ?? 'amd64' },
         containerRuntimeVersion: runtime,
         kubeletVersion: this.#o.kubeletVersion,
         kubeProxyVersion: '',
       },
-      swapBytes: this.#o.swapBytes,
-      port: this.#o.port,
+      ...{ swapBytes: this.#o.swapBytes, port: this.#o.port },
       images: await this.#images.list(signal),
       runtimeHandlers: (cri?.handlers ?? []).map(({ name, recursiveReadOnlyMounts, userNamespaces }) => ({
         name,
         features: { recursiveReadOnlyMounts, userNamespaces },
       })),
       declaredFeatures: this.#o.declaredFeatures,
-      cri,
-      listing: registry.read(runtimePodsView)?.value,
+      ...{ cri, listing: registry.read(runtimePodsView)?.value },
       shuttingDown: registry.read(nodeShutdownView)?.value.active === true,
       volumesInUse: registry.read(volumesInUseView)?.value,
       pressures: registry.read(pressureView)?.value.pressures ?? [],
-      nowMonoMs: ports.clock.monoMs(),
-      nowWallMs: ports.clock.wallMs(),
+      ...{ nowMonoMs: ports.clock.monoMs(), nowWallMs: ports.clock.wallMs() },
     };
   }
 }

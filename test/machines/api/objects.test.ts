@@ -6,7 +6,7 @@ import { applyStrategicPatch } from '@actorlet/world/src/kube/kubePatch.ts';
 import { describe, expect, it } from 'vitest';
 import { COMBINED_PREFIX, EventCorrelator, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
 import { nodeEvents } from '../../../src/machines/api/node/nodeEvents.ts';
-import { fieldsNotKept, nodeStatus, nodeStatusPatch, sameNodeStatus } from '../../../src/machines/api/node/nodeObject.ts';
+import { fieldsNotKept, nodeStatus, nodeStatusPatch, sameNodeStatus, versionShown } from '../../../src/machines/api/node/nodeObject.ts';
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { RecordedEvent } from '../../../src/machines/foundation/messages.ts';
 import type { PodStatus } from '../../../src/machines/kube/types.ts';
@@ -316,4 +316,15 @@ describe('the ledger of events', () => {
     ledger.take(event('x', { type: 'Normal', reason: 'Killing' }), at());
     expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST + 1, 5]);
   });
+});
+
+it.each([
+  ['v2.1.9', '2.1.9'],
+  ['1.6.20~ds1', '1.6.20'],
+  ['v2.0.0-rc.1+azure', '2.0.0-rc.1+azure'],
+  ['1.7', '1.7'],
+  ['1.07.2-dev', '1.7.2'],
+  ['unknown', 'Unknown'],
+])('shows version %s of a runtime as %s', (text, shown) => {
+  expect(versionShown(text)).toBe(shown);
 });

@@ -297,6 +297,14 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
   };
 }
 
+/** Tools compare it: `2.1.9` of `v2.1.9`, and the numbers alone of one that is no semantic version. */
+export function versionShown(text: string): string {
+  const [, numbers = '', extra = ''] = /^\s*v?(\d+(?:\.\d+)+)(.*)$/.exec(text) ?? [];
+  const plain = numbers.split('.').map(Number).join('.');
+  const isSemantic = /^\d+\.\d+\.\d+$/.test(numbers) && numbers === plain && /^(?:-[\da-z.-]+)?(?:\+[\da-z.-]+)?\s*$/i.test(extra);
+  return numbers === '' ? 'Unknown' : isSemantic ? plain + extra.trim() : plain;
+}
+
 function nodeInfo({ swap: _, ...old }: NodeInfo = {}, { nodeInfo: now, swapBytes = 0 }: NodeReadings): NodeInfo {
   return { ...old, ...now, ...(swapBytes > 0 ? { swap: { capacity: swapBytes } } : {}) };
 }
