@@ -128,7 +128,7 @@ beforeEach(async () => {
     version: 'v1.36.0+actorlet.1',
     kubeconfig: join(dir, 'kubeconfig'),
     startedAtMs: NOW - 60_000,
-    runtime: { name: 'containerd', version: '2.0.0', ready: true, networkReady: true, reason: '' },
+    runtime: { name: 'containerd', version: 'v2.0.0~ds1', ready: true, networkReady: true, reason: '' },
     pressures: [],
     api: { state: 'reachable', server: 'http://x', reason: '', sinceMs: NOW },
     registered: { uid: 'uid-n1', registered: true, deleting: false },

@@ -1,5 +1,7 @@
 /** What a daemon knows of its node, and where the API server shows something else. Pure. */
+
 import { apiView } from '@actorlet/kubelet/machines/api/messages.ts';
+import { versionShown } from '@actorlet/kubelet/machines/api/node/nodeObject.ts';
 import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { manifestOf, manifestsView } from '@actorlet/kubelet/machines/pods/podConfig/messages.ts';
 import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
@@ -85,7 +87,7 @@ export function compareNode(known: NodeFactsPage, api: ApiNode, nowMs: number): 
   const row = (what: string, shown: string, own: string): Compared => ({ what, api: shown, daemon: own, differs: shown !== own });
   const status = (type: string): string => api.conditions.find((c) => c.type === type)?.status ?? 'unset';
   const ready = known.runtime.ready && known.runtime.networkReady;
-  const runtime = known.runtime.name === '' ? '' : `${known.runtime.name}://${known.runtime.version}`;
+  const runtime = known.runtime.name === '' ? '' : `${known.runtime.name}://${versionShown(known.runtime.version)}`;
   return [
     row('uid', api.uid, known.registered?.uid || 'none yet'),
     row('version', api.kubeletVersion, known.version),
