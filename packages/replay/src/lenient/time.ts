@@ -117,7 +117,8 @@ export class LenientTime {
     if (fired !== null && this.#edit.keeps(fired.order)) return this.#push(fired, fn);
     // A recording knows whole milliseconds. One that did not fire then was late, at the least, until it was cleared.
     const longerMs = !this.#inOrder || timer === undefined || timer.fired !== null ? 0 : (timer.clearedMs ?? this.#script.endMs) + 1;
-    const due = { atMs: Math.max(longerMs, this.nowMs + Math.floor(ms)), order: FREE };
+    // As in Node no timer fires in the millisecond in which it is set: one that is early by a part of it is set again and again.
+    const due = { atMs: Math.max(longerMs, this.nowMs + Math.max(1, Math.floor(ms))), order: FREE };
     return this.#edit.isPart ? this.#due.make(due.atMs, FREE, fn) : this.#push(due, fn);
   }
 

@@ -8,6 +8,9 @@ import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { pod } from '../../../../test/integration/virtualNode.ts';
 import { inTurn } from '../../../../test/rotation.ts';
+import type { Header } from '../../src/entries.ts';
+import { Edit } from '../../src/lenient/edit.ts';
+import { LenientTime } from '../../src/lenient/time.ts';
 import { quickStart } from '../less/quickStart.ts';
 import { toldTo } from '../toldTo.ts';
 
@@ -116,4 +119,15 @@ it.each([
   [{ fault: '/none.yaml' }, 'the scenario /none.yaml cannot be read'],
 ])('%o is refused in words', async (o, why) => {
   await expect(whatIf(o)).rejects.toThrow(why);
+});
+
+it('a timer fires no sooner than in Node: one that is short by a part of a millisecond does not spin', () => {
+  const none = { asked: [], done: [], timers: [], turns: [], draws: [], causes: [], wall: [] };
+  const script = { ...none, settled: new Map(), called: new Map(), aborted: new Map(), looks: new Map(), endMs: 1_000 };
+  const time = new LenientTime(script, { monoMs: 99.5, wallMs: 0 } as Header, { edit: new Edit({}), inOrder: false });
+  let fired = 0;
+  const set = (): unknown => time.clock.setTimeout(() => (time.nowMs < 100 ? set() : ++fired), 100 - time.nowMs);
+  set();
+  for (let i = 0; i < 10 && time.step(500); i++);
+  expect(fired).toBe(1);
 });
