@@ -86,7 +86,7 @@ describe('a critical pod', () => {
     b.op('ADD', [pod('web')]);
     b.works('web');
     b.op('ADD', [pod('vital', { priority: CRITICAL })]);
-    expect(b.out.map((o) => (o.to === 'worker' ? o.event.type : o.to))).toEqual(['preempted', 'pod.kill']);
+    expect(b.out.map((o) => (o.to === 'worker' ? o.event.type : o.to))).toEqual(['unallocated', 'preempted', 'pod.kill']);
     expect([b.states, b.waits]).toEqual([{ web: 'failing' }, { vital: 'room' }]);
     b.op('ADD', [pod('late')]);
     expect(b.states.late).toBe('refused');
@@ -101,9 +101,29 @@ describe('a critical pod', () => {
     const b = new Bench({ offer: small('1') });
     b.op('ADD', [pod('web')]);
     b.op('ADD', [pod('vital', { priority: CRITICAL })]);
-    expect([b.out, b.waits]).toEqual([[], { vital: 'room' }]);
+    expect([b.out, b.waits]).toEqual([[{ to: 'unallocated' }], { vital: 'room' }]);
     b.works('web');
-    expect(b.look().some((o) => o.to === 'preempted')).toBe(true);
+    const out = b.look();
+    expect([out.some((o) => o.to === 'preempted'), out.some((o) => o.to === 'unallocated')]).toEqual([true, false]);
+  });
+
+  it.each([
+    ['refused', { kind: 'refused', reason: 'TopologyAffinityError', message: 'apart' }, { web: 'running', vital: 'refused' }, {}],
+    ['to wait', { kind: 'later', why: 'others end' }, { web: 'running' }, { vital: 'allocating' }],
+    ['granted them', { kind: 'granted' }, { web: 'failing' }, { vital: 'room' }],
+  ] as const)('ends others for room only after it asked for CPUs of its own, and is %s', (_, answer, states, waits) => {
+    const b = new Bench({ offer: small('1') });
+    b.op('ADD', [pod('web')]);
+    b.works('web');
+    b.look({ offer: small('1', { allocates: wantsExclusive }) });
+    expect(asked(b.op('ADD', [pod('vital', { priority: CRITICAL })]))).toEqual(['vital']);
+    expect(b.states).toEqual({ web: 'running' });
+    b.answer('vital', answer);
+    expect([b.states, b.waits]).toEqual([states, waits]);
+    if (answer.kind !== 'granted') return;
+    expect(asked(b.look({ monoMs: 46_000 }))).toEqual([]);
+    b.look({ monoMs: 91_000 });
+    expect([b.states.vital, b.waits]).toEqual(['running', {}]);
   });
 });
 

@@ -159,8 +159,8 @@ export class Candidates {
           this.host.out.push({ to: 'readNode', why: `pod ${fullName(pod)} does not match the node as it was last read` });
         return 'later';
       case 'short':
-        // There is room once those that are late have ended.
-        return this.makeRoom(c) ?? this.allocating(c);
+        // A provider that refuses the pod refuses it whatever room there is: no other pod ends for it.
+        return this.allocating(c) ?? this.makeRoom(c);
     }
   }
 
@@ -256,7 +256,8 @@ export class Candidates {
     const form = this.host.resizes.form(pod);
     if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp) return null;
     if (!this.host.facts.offer.allocates(form)) {
-      this.host.out.push({ to: 'unallocated' });
+      // It was counted before others made room for it.
+      if (c.wait !== 'room') this.host.out.push({ to: 'unallocated' });
       return null;
     }
     const { listing } = this.host.facts;

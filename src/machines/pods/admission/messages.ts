@@ -29,7 +29,7 @@ export type Wait =
   | 'later'
   /** Other pods make room for it, which no other pod gets. */
   | 'room'
-  /** It fits, and something is being allocated to it. No other pod gets its room. */
+  /** It fits, or others will make room for it, and something is being allocated to it. No other pod gets its room. */
   | 'allocating'
   /** The same, of a pod that runs here already. */
   | 'readmitting'
