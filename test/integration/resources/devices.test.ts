@@ -1,6 +1,7 @@
 /** Device plugins beside a whole node in virtual time (resources and volumes 2.5). */
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect } from 'vitest';
+import { decodeCheckpoint } from '../../../src/machines/allocation/devices/checkpoint.ts';
 import { devicesAddr, devicesView } from '../../../src/machines/allocation/devices/messages.ts';
 import { RESOURCES_MAX } from '../../../src/machines/allocation/devices/rules.ts';
 import { waitingPodsView } from '../../../src/machines/pods/admission/messages.ts';
@@ -194,20 +195,36 @@ describe('device plugins', () => {
     expect(allocations(h).sort()).toEqual(['a', 'b']);
   });
 
-  // Found by seed 2501456 at 3a86da9: what a pod was given that went before it was let in stayed its own, and the next was refused.
-  it('gives to the next what a pod was given that goes before it is let in', async () => {
-    const NIC = 'example.com/nic';
-    await using h = await node({
-      ids: ['a'],
-      before: (w) => void w.devices.add(`${FOLDER}/nic.sock`, { resource: NIC, devices: healthy('n') }),
-    });
-    let asked = 0;
-    h.devices.latencyMs = (method) => (method === 'Allocate' && ++asked === 2 ? 300_000 : 1);
-    create(h, 'hasty', asking(1, { resources: { limits: { [RESOURCE]: '1', [NIC]: '1' } } }));
-    await h.until('it has the first and waits for the other', () => asked === 2);
-    await gone(h, 'hasty');
+  // Found by seeds 2501456 at 3a86da9 and 53113118 at b3adcbc: what a pod was given that went before it was let in stayed its own.
+  it('takes back what a pod was given that goes before it is let in, whatever else goes wrong then', async () => {
+    await using h = await node({ ids: ['a'], config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' } });
+    const holders = () => decodeCheckpoint(h.fs.textOf(RECORD) ?? '').allocations.length;
+    const failing = (op = '') => {
+      h.fs.failing = (o, path) => ((o === op ? path.includes('kubelet_internal') : path.includes('cpu_manager')) ? 'EIO' : undefined);
+    };
+    const wrong: Record<string, () => unknown> = {
+      nothing: () => undefined,
+      'the record cannot be written': () => failing('rename'),
+      'the device manager is away': () => {
+        failing('readFile');
+        h.kill(devicesAddr.path);
+        return h.until('it cannot read the record', () => h.actor(devicesAddr.path)?.reason === 'RecordsUnreadable', 10_000);
+      },
+      'the pod manager is away': () => h.kill('node/pods/podManager'),
+    };
+    const amounts = { cpu: '1', memory: '64Mi', [RESOURCE]: '1' };
+    for (const [what, go] of Object.entries(wrong)) {
+      failing();
+      h.write('hasty', manifest('hasty', { container: { resources: { limits: amounts, requests: amounts } } }));
+      await h.until('it has its device and waits for its CPU', () => holders() === 1);
+      await go();
+      h.remove('hasty');
+      await h.advance(5_000);
+      h.fs.failing = () => undefined;
+      await h.until(`it holds nothing: ${what}`, () => holders() === 0, 60_000);
+    }
     await createReady(h, 'next', asking(1));
-    expect(allocations(h)).toEqual(['a', 'a']);
+    expect(allocations(h)).toEqual(['a', 'a', 'a', 'a', 'a']);
   });
 
   // Found by seed 2501521 at 3a86da9: what had just started was in no listing yet, so that it passed for an orphaned pod.

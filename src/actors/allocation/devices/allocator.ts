@@ -30,10 +30,10 @@ import { podRef } from '../../../machines/pod/names.ts';
 import type { PeerCall } from '../../../machines/pod/peers/peers.ts';
 import { isTerminal } from '../../../machines/pod/phase.ts';
 import { unsupported } from '../../../machines/pods/admission/admission.ts';
+import { waitingPodsView } from '../../../machines/pods/admission/messages.ts';
 import { isRefused, podsView } from '../../../machines/pods/manager/messages.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
-
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
@@ -46,6 +46,7 @@ const PRE_START_TIMEOUT_MS = 30_000;
 const ALLOCATE_TIMEOUT_MS = null;
 /** A plugin that takes longer is told of in the events of the pod. */
 const SLOW_MS = 60_000;
+const SAVE_AGAIN_MS = 10_000;
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 type Outcome =
@@ -72,10 +73,7 @@ interface AllocatorOptions {
 
 export class DeviceAllocator {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
-  private readonly persist: AllocatorOptions['persist'];
-  private readonly changed: AllocatorOptions['changed'];
-  private readonly nodes: AllocatorOptions['nodes'];
-  private readonly calls: PeerCalls;
+  private readonly o: AllocatorOptions;
   private readonly duration: ReturnType<Ports['metrics']['histogram']>;
   /** Plugins that can be asked, by resource. */
   readonly plugins = new Map<string, { connection: PluginConnection; options: PluginOptions }>();
@@ -86,13 +84,12 @@ export class DeviceAllocator {
   private readonly reserved = new Map<string, Set<string>>();
   /** The record on disk is older than the ledger. */
   private unsaved = false;
+  /** When that is tried again. */
+  private again: ReturnType<Ports['clock']['setTimeout']>;
 
   constructor(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, o: AllocatorOptions) {
     this.ctx = ctx;
-    this.persist = o.persist;
-    this.changed = o.changed;
-    this.nodes = o.nodes;
-    this.calls = o.calls;
+    this.o = o;
     this.duration = ctx.ports.metrics.histogram(
       'kubelet_device_plugin_alloc_duration_seconds',
       'Duration in seconds to serve a device plugin Allocation request. Broken down by resource name.',
@@ -118,12 +115,10 @@ export class DeviceAllocator {
           }
           if (outcome.kind === 'wait') return { kind: 'later', why: outcome.message };
           if (outcome.kind === 'refused') {
-            const { reason = 'UnexpectedAdmissionError', message } = outcome;
-            return {
-              kind: 'refused',
-              reason,
-              message: outcome.reason === undefined ? `Allocate failed due to ${message}, which is unexpected` : message,
-            };
+            const { reason, message } = outcome;
+            if (reason !== undefined) return { kind: 'refused', reason, message };
+            const why = `Allocate failed due to ${message}, which is unexpected`;
+            return { kind: 'refused', reason: 'UnexpectedAdmissionError', message: why };
           }
         }
       }
@@ -140,15 +135,31 @@ export class DeviceAllocator {
 
   /** It was not let in after all: what it was given is free. The pod manager has given that up. */
   forget(uid: string): void {
-    if (!this.isHeard()) {
-      this.forgetLater(uid);
-      return;
-    }
     void inTurn(this, uid, async () => {
       if (this.isOver(uid)) this.release(new Set([uid]));
-      const unsaved = await this.save();
-      if (unsaved !== null && !this.ctx.signal.aborted) this.ctx.log.warn({ uid }, unsaved);
+      this.saveSoon();
     });
+  }
+
+  /**
+   * Takes back what pods hold that are over as soon as all is heard, and whenever it is heard anew. That a pod was given up is said
+   * once, and this manager or the pod manager may have been away then.
+   */
+  keepTidy(): void {
+    const { registry, signal } = this.ctx;
+    let was = false;
+    const look = (): void => {
+      const isNews = this.isHeard() && !was;
+      was = this.isHeard();
+      if (!isNews) return;
+      this.free((uid) => registry.read(waitingPodsView)?.value.has(uid) === true);
+      this.saveSoon();
+    };
+    for (const view of [podsView, runtimePodsView]) {
+      const watch = registry.watch<unknown>(view, look);
+      signal.addEventListener('abort', () => watch[Symbol.dispose](), { once: true });
+    }
+    look();
   }
 
   start(pod: Pod, o: { container: Container; signal: AbortSignal }): Promise<Built<ContainerShare>> {
@@ -189,7 +200,7 @@ export class DeviceAllocator {
     if (!this.unsaved) return null;
     this.unsaved = false;
     try {
-      await this.persist(this.ledger);
+      await this.o.persist(this.ledger);
       return null;
     } catch (error) {
       this.unsaved = true;
@@ -197,10 +208,21 @@ export class DeviceAllocator {
     }
   }
 
+  /** Writes what has changed, and tries again until it is on disk. */
+  saveSoon(): void {
+    void this.save().then((unsaved) => {
+      const { ports, log, signal } = this.ctx;
+      if (unsaved === null || signal.aborted) return;
+      log.warn({ retryMs: SAVE_AGAIN_MS }, unsaved);
+      ports.clock.clearTimeout(this.again);
+      this.again = ports.clock.setTimeout(() => signal.aborted || this.saveSoon(), SAVE_AGAIN_MS);
+    });
+  }
+
   change(ledger: DeviceLedger): void {
     this.ledger = ledger;
     this.unsaved = true;
-    this.changed();
+    this.o.changed();
   }
 
   /** What pods hold that are over. */
@@ -212,22 +234,6 @@ export class DeviceAllocator {
   private release(uids: ReadonlySet<string>): void {
     const allocations = this.ledger.allocations.filter((a) => !uids.has(a.uid));
     if (allocations.length < this.ledger.allocations.length) this.change({ ...this.ledger, allocations });
-  }
-
-  /** Nothing says again that the pod was given up. */
-  private forgetLater(uid: string): void {
-    const { registry, signal } = this.ctx;
-    const watches = [podsView, runtimePodsView].map((view) =>
-      registry.watch<unknown>(view, () => {
-        if (!this.isHeard()) return;
-        end();
-        this.forget(uid);
-      }),
-    );
-    const end = (): void => {
-      for (const watch of watches) watch[Symbol.dispose]();
-    };
-    signal.addEventListener('abort', end, { once: true });
   }
 
   /** Every source has said what it has, and the runtime what runs. */
@@ -242,13 +248,12 @@ export class DeviceAllocator {
    */
   private isOver(uid: string): boolean {
     const { registry } = this.ctx;
-    const pods = registry.read(podsView)?.value;
-    const listing = registry.read(runtimePodsView)?.value;
-    if (pods?.sourcesReady !== true || listing === undefined) return false;
-    const record = pods.records.get(uid);
+    if (!this.isHeard()) return false;
+    const record = registry.read(podsView)?.value.records.get(uid);
     const phase = record?.worker?.phase;
     if (phase === 'finished' || phase === 'terminated') return true;
-    if (listing.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true) return false;
+    const listed = registry.read(runtimePodsView)?.value.pods.get(uid)?.containers ?? [];
+    if (listed.some((c) => c.state !== 'exited')) return false;
     return record === undefined || isRefused(record) || (phase === undefined && isTerminal(record.pod.status.phase));
   }
 
@@ -296,7 +301,7 @@ export class DeviceAllocator {
     const { uid } = pod.metadata;
     this.free((holder) => holder === uid || active.has(holder));
     const pods = this.ctx.registry.read(podsView)?.value;
-    const place = { container, nodes: this.nodes, reserved: this.reserved };
+    const place = { container, nodes: this.o.nodes, reserved: this.reserved };
     const allocations = this.ledger.allocations.filter((a) => a.uid === uid || !mayLeave(a.uid, pods));
     return { now: deviceHints(this.ledger, pod, place), soon: deviceHints({ ...this.ledger, allocations }, pod, place) };
   }
@@ -338,7 +343,7 @@ export class DeviceAllocator {
     const { pod, container, resource, signal } = of;
     const about = { ...pluginCall(resource, method), about: `container ${container.name}`, uid: pod.metadata.uid };
     const slow = this.ctx.ports.clock.setTimeout(() => this.saySlow(of, method), SLOW_MS);
-    return this.calls.during(about, work, { signal }).finally(() => this.ctx.ports.clock.clearTimeout(slow));
+    return this.o.calls.during(about, work, { signal }).finally(() => this.ctx.ports.clock.clearTimeout(slow));
   }
 
   /** Allocate has no deadline: without a word the pod would wait for no reason that its owner can see. */
@@ -348,14 +353,10 @@ export class DeviceAllocator {
     this.ctx.registry.send(eventsAddr, { type: 'event.record', event });
   }
 
-  private async timed<T>(resource: string, work: () => Promise<T>): Promise<T> {
+  private timed<T>(resource: string, work: () => Promise<T>): Promise<T> {
     const { clock } = this.ctx.ports;
     const startedMs = clock.monoMs();
-    try {
-      return await work();
-    } finally {
-      this.duration.observe((clock.monoMs() - startedMs) / 1000, { resource_name: resource });
-    }
+    return work().finally(() => this.duration.observe((clock.monoMs() - startedMs) / 1000, { resource_name: resource }));
   }
 
   /** Null where they are ready, or nobody wants to make them so. A plugin that is gone may want to, and cannot. */

@@ -165,6 +165,7 @@ class DeviceManager {
     // From now on there is a record, so that others' resources on this node are not taken for stale ones again.
     if (found === null) this.take(this.allocator.ledger);
     else this.publish();
+    this.allocator.keepTidy();
     return resources;
   }
 
@@ -259,11 +260,8 @@ class DeviceManager {
     const held = this.connections.get(id);
     if (held === undefined) throw new Error('a device plugin is watched that was not reached');
     const newest = newestOnly<readonly PluginDevice[]>(this.ctx.ports, (devices) => {
-      if (devices.length > DEVICES_MAX)
-        this.ctx.log.warn(
-          { resource, devices: devices.length, taken: DEVICES_MAX },
-          'a device plugin names too many devices: the first are taken',
-        );
+      const many = { resource, devices: devices.length, taken: DEVICES_MAX };
+      if (devices.length > DEVICES_MAX) this.ctx.log.warn(many, 'a device plugin names too many devices: the first are taken');
       send({ type: 'plugin.listed', devices: devices.slice(0, DEVICES_MAX) });
     });
     const end = held.connection.listAndWatch({ devices: newest.put, end: (why) => send({ type: 'plugin.ended', why }) });
@@ -348,9 +346,7 @@ class DeviceManager {
 
   private take(ledger: DeviceLedger): void {
     this.allocator.change(ledger);
-    void this.allocator.save().then((unsaved) => {
-      if (unsaved !== null && !this.ctx.signal.aborted) this.ctx.log.warn({ folder: this.folder }, unsaved);
-    });
+    this.allocator.saveSoon();
   }
 
   private publish(): void {
