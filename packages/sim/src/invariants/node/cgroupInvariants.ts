@@ -105,7 +105,7 @@ function weightOf({ cgroups }: SimNode, { spec }: Pod, cpu: Quantity): number {
 /** No status says that a pod as a whole has more than its group has. */
 function groupsHoldWhatIsSaid(): Checker {
   const said = new Map<string, Quantity>();
-  /** Was so when it was said. A daemon that dies while it takes some of that away leaves the next one to say it once more. */
+  /** Was so when it was said, or later. A daemon that dies while it takes some of that away leaves the next one to say it once more. */
   const held = new Map<string, Quantity>();
   return {
     name: 'groups-hold-what-is-said',
@@ -119,14 +119,17 @@ function groupsHoldWhatIsSaid(): Checker {
       const records = node.daemon?.tree.registry.read(podsView)?.value.records;
       for (const [uid, { status }] of statuses) {
         const [pod, cpu] = [records?.get(uid)?.pod, status.resources?.requests?.cpu];
-        if (pod?.spec.resources?.requests?.cpu === undefined || cpu === undefined || said.get(uid) === cpu) continue;
+        if (pod?.spec.resources?.requests?.cpu === undefined || cpu === undefined) continue;
+        const isNew = said.get(uid) !== cpu;
+        // What was said before the pod ran becomes so when it runs.
+        if (!isNew && held.get(uid) === cpu) continue;
         said.set(uid, cpu);
         const running = node.runtime.hollow.dump().containers.some((c) => c.podUid === uid && c.state === 'CONTAINER_RUNNING');
         const { cgroupParent } = node.runtime.hollow.dump().sandboxes.find((s) => s.uid === uid && s.ready) ?? {};
         const weight = node.cgroups.groups.get(cgroupParent ?? '')?.get(WEIGHT);
         if (!running || weight === undefined) continue;
         if (Number(weight) >= weightOf(node, pod, cpu)) held.set(uid, cpu);
-        else if (held.get(uid) !== cpu)
+        else if (isNew && held.get(uid) !== cpu)
           return `${node.name}: pod ${pod.metadata.name} (${uid}) is said to have ${cpu} cpu, and ${cgroupParent} has weight ${weight}`;
       }
       return undefined;
