@@ -1,5 +1,6 @@
 /** Files that the node reads, of which parts are secret. */
 import { withResponses } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
+import { parsedOf } from './encodings.ts';
 
 /** Variables that device plugins gave, in the node's record. */
 export function devicesText(text: string, standIn: (value: string) => string): string {
@@ -46,7 +47,10 @@ function bundleText(text: string, like: (part: string) => string): string {
   const end = text.indexOf('\n') + 1;
   const rest = text.slice(end).replace(TEXT_OF_JSON, (token, inner: string, colon: string | undefined) => {
     if (colon !== undefined) return token;
-    return token.endsWith('"') && token.length > 1 ? JSON.stringify(like(JSON.parse(`"${inner}"`) as string)) : `"${like(inner)}`;
+    if (!token.endsWith('"') || token.length === 1) return `"${like(inner)}`;
+    // A file that was damaged need not be JSON.
+    const plain = parsedOf(`"${inner}"`);
+    return JSON.stringify(like(typeof plain === 'string' ? plain : inner));
   });
   return text.slice(0, end) + rest;
 }

@@ -209,6 +209,7 @@ describe('a stand-in', () => {
     expect(made.startsWith(head)).toBe(true);
     expect(JSON.parse(made.slice(head.length))).toMatchObject({ log: { lines: [{ text: expect.any(String) }] }, end: { exitCode: 3 } });
     for (let to = 0; to <= rest.length; to++) expect(s.text(head + rest.slice(0, to), by('bundle'))).not.toMatch(/hunt|ключ/);
+    for (const damaged of ['{"m":"hunter2\\x"}', '{"m":"hunter2\n"}']) expect(s.text(head + damaged, by('bundle'))).not.toContain('hunt');
   });
 
   it('of the folder of a sub-path is the same in a mount and in a table of mounts', ({ s }) => {
