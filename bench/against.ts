@@ -8,9 +8,9 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { checkout } from './lib/checkout.ts';
 import { numberOption, option, projectRoot, report, say, summary } from './lib/report.ts';
 
 /** Those that take a few minutes and want neither root nor a cluster. */
@@ -48,43 +48,26 @@ async function measured(dir: string, name: string): Promise<Figures> {
   return figuresOf(rest.results ?? rest, '');
 }
 
-function linkModules(from: string, to: string): void {
-  mkdirSync(join(to, '@actorlet'), { recursive: true });
-  for (const name of readdirSync(from)) if (name !== '@actorlet') symlinkSync(join(from, name), join(to, name));
-  for (const name of readdirSync(join(from, '@actorlet')))
-    symlinkSync(readlinkSync(join(from, '@actorlet', name)), join(to, '@actorlet', name));
-}
-
-const dir = mkdtempSync(join(tmpdir(), 'actorlet-against-'));
 const samples = new Map<string, Record<Side, number[]>>();
-try {
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  const id = git('rev-parse', '--verify', `${commit}^{commit}`).trim();
-  const before = join(dir, 'before');
-  git('clone', '--quiet', '--no-checkout', projectRoot, before);
-  execFileSync('git', ['checkout', '--quiet', '--detach', id], { cwd: before });
-  linkModules(join(projectRoot, 'node_modules'), join(before, 'node_modules'));
-  for (const root of [before, projectRoot]) execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root, stdio: 'ignore' });
-  const sides: readonly (readonly [Side, string])[] = [
-    ['before', before],
-    ['now', projectRoot],
-  ];
-  for (let turn = 0; turn < turns; turn++) {
-    for (const name of names) {
-      for (const [side, root] of turn % 2 === 0 ? sides : [...sides].reverse()) {
-        say(`turn ${turn + 1} of ${turns}: ${name}, ${side}`);
-        for (const [path, value] of await measured(root, name)) {
-          const of = samples.get(`${name} ${path}`) ?? { before: [], now: [] };
-          of[side].push(value);
-          samples.set(`${name} ${path}`, of);
-        }
+using before = checkout(commit);
+for (const root of [before.root, projectRoot]) execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root, stdio: 'ignore' });
+const sides: readonly (readonly [Side, string])[] = [
+  ['before', before.root],
+  ['now', projectRoot],
+];
+for (let turn = 0; turn < turns; turn++) {
+  for (const name of names) {
+    for (const [side, root] of turn % 2 === 0 ? sides : [...sides].reverse()) {
+      say(`turn ${turn + 1} of ${turns}: ${name}, ${side}`);
+      for (const [path, value] of await measured(root, name)) {
+        const of = samples.get(`${name} ${path}`) ?? { before: [], now: [] };
+        of[side].push(value);
+        samples.set(`${name} ${path}`, of);
       }
     }
   }
-  await report('against', { commit: id, turns, figures: Object.fromEntries([...samples].flatMap(compared)) });
-} finally {
-  rmSync(dir, { recursive: true, force: true });
 }
+await report('against', { commit: before.id, turns, figures: Object.fromEntries([...samples].flatMap(compared)) });
 
 /** Nothing of what only one side prints, or what is the same on both, as the options are. */
 function compared([what, { before, now }]: readonly [string, Record<Side, number[]>]): [string, object][] {
