@@ -125,8 +125,8 @@ async function sweep(
   let removed = 0;
   const orphaned = (of: PodsView['records'], listed: ReadonlyMap<string, ListedPod>) =>
     orphanedPods(of, listed, ctx.registry.read(sourceErrorsView)?.value ?? new Map()).filter(
-      // A source names it, and the pod manager leaves it as it is.
-      ({ uid }) => ctx.registry.read(waitingPodsView)?.value.get(uid)?.wait !== 'held',
+      // A source names it, and the pod manager has still to let it in or to refuse it.
+      ({ uid }) => ctx.registry.read(waitingPodsView)?.value.has(uid) !== true,
     );
   if (orphaned(records(), listed.value.pods).length > 0 || unknown().length > 0) {
     // The view may be older than the end of a pod that has just been let go, or than the start of one whose worker died
