@@ -300,20 +300,23 @@ export class DeviceAllocator {
   hints(pod: Pod, { container, active }: { container: string | null; active: ReadonlySet<string> }): ProviderHints {
     const { uid } = pod.metadata;
     this.free((holder) => holder === uid || active.has(holder));
-    const pods = this.ctx.registry.read(podsView)?.value;
     const place = { container, nodes: this.o.nodes, reserved: this.reserved };
-    const allocations = this.ledger.allocations.filter((a) => a.uid === uid || !mayLeave(a.uid, pods));
-    return { now: deviceHints(this.ledger, pod, place), soon: deviceHints({ ...this.ledger, allocations }, pod, place) };
+    return { now: deviceHints(this.ledger, pod, place), soon: deviceHints(this.withoutLeaving(uid), pod, place) };
   }
 
   /** A pod is not refused for what others release soon. */
   private soon(turn: Turn, plan: Exclude<AllocationPlan, { kind: 'choose' }>): Outcome {
     if (plan.kind !== 'refused') return plan;
-    const pods = this.ctx.registry.read(podsView)?.value;
-    const { uid } = turn.pod.metadata;
-    const allocations = this.ledger.allocations.filter((a) => a.uid === uid || !mayLeave(a.uid, pods));
-    if (this.plan(turn, { ...this.ledger, allocations }).kind !== 'choose') return plan;
+    if (this.plan(turn, this.withoutLeaving(turn.pod.metadata.uid)).kind !== 'choose') return plan;
     return { kind: 'wait', message: `${plan.message}; pods that are on their way out still have some` };
+  }
+
+  /** A pod that waits to be let in does not leave: two that have a part each would wait for each other. */
+  private withoutLeaving(uid: string): DeviceLedger {
+    const { registry } = this.ctx;
+    const [pods, waiting] = [registry.read(podsView)?.value, registry.read(waitingPodsView)?.value];
+    const allocations = this.ledger.allocations.filter((a) => a.uid === uid || waiting?.has(a.uid) === true || !mayLeave(a.uid, pods));
+    return { ...this.ledger, allocations };
   }
 
   /** None where the plugin has no say, or there is no choice. */
