@@ -277,6 +277,10 @@ it('seed 53290853: what nobody knows to be in force is set', () => passes({ seed
 it('seed 53291017: what was so is said once more', () => passes({ seed: 53291017, minutes: 1, pods: 8 }));
 // Found at 6aa5b9cf: the power failed, and half of a path was left in the marker of a volume. Its pod was given that path.
 it('seed 53290930: a marker is written whole or not at all', () => passes({ seed: 53290930, minutes: 1, pods: 8 }));
+// Found at 7dffe4a9: a pod that runs while room is made for it was stopped as nobody's.
+it('seed 30110172: what waits to be let in is no orphan', () => passes({ seed: 30110172, minutes: 1, pods: 8, nodes: 2 }));
+// Found at 7dffe4a9: two pods that had a part of their devices each waited for each other, as if the other were on its way out.
+it('seed 30110173: who waits for devices does not leave', () => passes({ seed: 30110173, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

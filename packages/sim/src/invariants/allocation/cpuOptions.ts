@@ -92,6 +92,7 @@ const UNHEEDED: Partial<Record<CpuOption, (taken: Taken) => string | undefined>>
   'align-by-socket'({ cpus, infos, tuning }) {
     const sockets = counts(infos, cpus, (c) => c.socket).size;
     const strict = tuning.numa?.policy === 'restricted' && tuning.numa.scope === 'container';
-    return strict && cpus.length <= tuning.count / tuning.sockets && sockets > 1 ? `of ${sockets} sockets` : undefined;
+    // What needs two NUMA nodes is as welcome on two of different sockets: there are as few of them.
+    return strict && cpus.length <= tuning.count / tuning.nodes && sockets > 1 ? `of ${sockets} sockets` : undefined;
   },
 };

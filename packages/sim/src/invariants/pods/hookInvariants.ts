@@ -99,6 +99,7 @@ function postStartOf(s: Scene, uid: string, name: string): boolean {
   const record = s.node.daemon?.tree.registry.read(podsView)?.value.records.get(uid);
   // A pod that goes begins no hook any more, also of a container that was just started.
   if (record === undefined || record.source === 'runtime' || !isWanted(record) || record.pod.metadata.deletionTimestamp) return false;
+  if (record.worker?.phase === 'terminating') return false;
   const wanted = s.operator.wanted.get(manifestName(record.pod.metadata.name, s.node));
   if (wanted === undefined) return false;
   const settled = wanted.pod.rev === 0 || wanted.pod.uid === undefined || s.monoMs - wanted.sinceMs > GIVEN_UP_MS;
