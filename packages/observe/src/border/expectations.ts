@@ -9,7 +9,8 @@ import {
   type UnexpectedAct,
 } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { Clock, Metrics } from '@actorlet/kubelet/ports/ports.ts';
-import { KIND_FACTS, knownDifference } from './kinds.ts';
+import { KIND_FACTS, knownDifference, RUNTIME_KINDS, STARTS } from './kinds.ts';
+import { Pace } from './pace.ts';
 import { type Expectation, keyOf, type Wanted } from './wanted.ts';
 
 /** Beyond it the oldest that are settled go first. */
@@ -19,33 +20,10 @@ const KNOWN_MAX = 5_000;
 const ENDING_MAX = 5_000;
 /** The tree asks again within this time if it still wants an act that was not answered. What it asks later is another wish. */
 export const ASKED_AGAIN_MS = 30_000;
-/** A timer that fires so late says that this program was held up: that time counts for nothing, and it has as long again to catch up. */
-const LATE_MS = 500;
-/** A machine that is busy all the time lets a bound grow to so many of it, and no further: else nothing would ever be named. */
-const LATE_BOUNDS_MAX = 2;
 /** So many bounds a kubelet has that is at work on acts of the same kind. */
 const AT_WORK_FACTOR = 6;
-/** And so many for the status of a pod on which it is at work: it writes one after each act. */
-const STATUS_AT_WORK_FACTOR = 2;
-/** With these the kubelet begins something of a pod. */
-const STARTS: ReadonlySet<ExpectedKind> = new Set([
-  'Folder',
-  'Mount',
-  'PullImage',
-  'RunPodSandbox',
-  'CreateContainer',
-  'StartContainer',
-  'UpdateContainerResources',
-]);
-/** Acts of a pod that its status tells of. A kubelet writes none while it pulls. */
-const RUNTIME_KINDS: ReadonlySet<ExpectedKind> = new Set([
-  'PullImage',
-  'RunPodSandbox',
-  'CreateContainer',
-  'StartContainer',
-  'StopContainer',
-  'StopPodSandbox',
-]);
+/** It writes a status after each act of the pod. It makes folders side by side, and none waits for another. */
+const AT_WORK_FACTORS: Readonly<Partial<Record<ExpectedKind, number>>> = { PodStatus: 2, Folder: 1 };
 /** How often acts are looked at whose bound has passed. */
 const LOOK_EVERY_MS = 2_000;
 
@@ -55,8 +33,8 @@ interface Open extends ExpectedAct {
   /** Monotonic ms at which the kubelet was last seen at work on its like. */
   progressMonoMs: number;
   boundMs: number;
-  /** Without what it grew by. */
-  ownBoundMs: number;
+  /** So much more of the time in which this program is held up does not count. Else a busy machine would excuse everything. */
+  spareMs: number;
   waiting: number;
   /** Monotonic ms since when nobody waits. */
   idleSinceMs: number;
@@ -66,6 +44,7 @@ interface Open extends ExpectedAct {
   fields: Map<string, number>;
   late: Disagreement | null;
   isJudged: (() => boolean) | undefined;
+  dueMs: (() => number) | undefined;
 }
 
 export class Expectations {
@@ -85,6 +64,7 @@ export class Expectations {
   #ids = 0;
   #dropped = 0;
   #timer: unknown;
+  readonly #pace = new Pace();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -97,7 +77,7 @@ export class Expectations {
     if (before !== undefined && this.#isLeft(before)) this.#end(before);
     const open = this.#open.get(key) ?? this.#begin(key, wanted);
     open.waiting += 1;
-    [open.what, open.isJudged] = [wanted.what, wanted.isJudged];
+    [open.what, open.isJudged, open.dueMs] = [wanted.what, wanted.isJudged, wanted.dueMs];
     if (open.late !== null) open.late.expected = wanted.what;
     let over = false;
     const once = (act: () => void) => () => {
@@ -109,7 +89,10 @@ export class Expectations {
     };
     return {
       came: once(() => this.#came(open)),
-      unanswered: once(() => this.#judgeOne(open)),
+      unanswered: once(() => {
+        this.#spare();
+        this.#judgeOne(open);
+      }),
       withdrawn: once(() => {
         if (open.waiting === 0) this.#end(open);
       }),
@@ -197,6 +180,12 @@ export class Expectations {
     }
   }
 
+  /** The kubelet starts, or goes on after it was stopped. What is open has its time from its first act on. */
+  starts(): void {
+    this.#pace.starts(this.#clock.monoMs());
+    this.excused(() => true);
+  }
+
   /** The tree has not heard of what the kubelet has written of this pod. It may be so for a while, and not for long. */
   behind(uid: string): void {
     for (const open of this.#open.values()) if (open.kind === 'PodStatus' && open.uid === uid) open.progressMonoMs = this.#clock.monoMs();
@@ -221,12 +210,12 @@ export class Expectations {
     }));
     return {
       sinceMs: this.#sinceMs,
-      expected: [...this.#open.values()].map(({ kind, pod, uid, what, sinceMs }) => ({
+      expected: [...this.#open.values()].map(({ kind, pod, uid, what, sinceMs, dueMs }) => ({
         kind,
         pod: this.#named({ pod, uid }),
         uid,
         what,
-        sinceMs,
+        sinceMs: Math.max(sinceMs, dueMs?.() ?? 0),
       })),
       disagreements: this.#disagreements.map((d) => ({ ...d })),
       counts: counts.filter(({ agreed, disagreed, known }) => agreed + disagreed + known > 0),
@@ -272,14 +261,14 @@ export class Expectations {
     for (const changed of this.#watchers) changed();
   }
 
-  #begin(key: string, { kind, pod, uid, what, boundMs, isJudged }: Wanted): Open {
+  #begin(key: string, { kind, pod, uid, what, boundMs, isJudged, dueMs }: Wanted): Open {
     const open: Open = {
-      ...{ key, kind, pod, uid, what, isJudged },
+      ...{ key, kind, pod, uid, what, isJudged, dueMs },
       sinceMs: this.#clock.wallMs(),
       sinceMonoMs: this.#clock.monoMs(),
       progressMonoMs: this.#clock.monoMs(),
       boundMs: boundMs ?? KIND_FACTS[kind].boundMs,
-      ownBoundMs: boundMs ?? KIND_FACTS[kind].boundMs,
+      spareMs: boundMs ?? KIND_FACTS[kind].boundMs,
       waiting: 0,
       idleSinceMs: this.#clock.monoMs(),
       instead: '',
@@ -300,6 +289,9 @@ export class Expectations {
     if (open.late === null) this.agreed(open.kind);
     this.#end(open);
     this.#progressed(open);
+    const nowMs = this.#clock.monoMs();
+    const tookMs = nowMs - open.sinceMonoMs;
+    if (this.#pace.came({ ...open, tookMs }, nowMs)) this.excused(() => true);
   }
 
   /**
@@ -343,24 +335,28 @@ export class Expectations {
   /** While anything is expected. */
   #arm(): void {
     if (this.#timer !== undefined || this.#open.size === 0) return;
-    const dueMs = this.#clock.monoMs() + LOOK_EVERY_MS;
+    this.#pace.due(this.#clock.monoMs() + LOOK_EVERY_MS);
     this.#timer = this.#clock.setTimeout(() => {
       this.#timer = undefined;
-      // A machine that lets this program wait shows it the world late: that time is nobody's fault.
-      const nowMs = this.#clock.monoMs();
-      const lateMs = nowMs - dueMs;
-      // What began while it was held up has no more to be spared.
-      const later = (sinceMs: number): number => Math.min(sinceMs + lateMs, nowMs);
-      if (lateMs > LATE_MS)
-        for (const open of this.#open.values()) {
-          open.sinceMonoMs = later(open.sinceMonoMs);
-          for (const [field, sinceMs] of open.fields) open.fields.set(field, later(sinceMs));
-          open.progressMonoMs = later(open.progressMonoMs);
-          open.boundMs = Math.min(open.boundMs + lateMs, LATE_BOUNDS_MAX * open.ownBoundMs);
-        }
+      this.#spare();
       this.#judge();
       this.#arm();
     }, LOOK_EVERY_MS);
+  }
+
+  /** What a machine that lets this program wait has cost it is nobody's fault. What came meanwhile it hears before its next look. */
+  #spare(): void {
+    const nowMs = this.#clock.monoMs();
+    const heldUpMs = this.#pace.heldUpMs(nowMs);
+    if (heldUpMs === 0) return;
+    for (const open of this.#open.values()) {
+      const spareMs = Math.min(heldUpMs, open.spareMs);
+      open.spareMs -= spareMs;
+      // What began while it was held up has no more to be spared.
+      const later = (sinceMs: number): number => Math.min(sinceMs + spareMs, nowMs);
+      [open.sinceMonoMs, open.progressMonoMs] = [later(open.sinceMonoMs), later(open.progressMonoMs)];
+      for (const [field, sinceMs] of open.fields) open.fields.set(field, later(sinceMs));
+    }
   }
 
   #judge(): void {
@@ -377,8 +373,10 @@ export class Expectations {
 
   #judgeOne(open: Open): void {
     const nowMs = this.#clock.monoMs();
-    const factor = open.kind === 'PodStatus' ? STATUS_AT_WORK_FACTOR : AT_WORK_FACTOR;
-    const isAtWork = nowMs - open.progressMonoMs < open.boundMs && nowMs - open.sinceMonoMs < factor * open.boundMs;
+    const factor = AT_WORK_FACTORS[open.kind] ?? AT_WORK_FACTOR;
+    const boundMs = open.boundMs * this.#pace.slowness(nowMs);
+    const isAtWork = nowMs - open.progressMonoMs < boundMs && nowMs - open.sinceMonoMs < factor * boundMs;
+    if ((this.#pace.isHeldUp && open.spareMs > 0) || this.#pace.isStarting(open.kind, nowMs)) return;
     if (open.late !== null || isAtWork || this.#isPast(open) || this.#waitsForAct(open) || open.isJudged?.() === false) return;
     const { kind, pod, uid, what, sinceMs, instead } = open;
     open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });
@@ -388,11 +386,7 @@ export class Expectations {
   #waitsForAct({ kind, uid }: Open): boolean {
     if (kind !== 'PodStatus') return false;
     for (const other of this.#open.values())
-      if (other.uid === uid && other.waiting > 0 && other.late === null && isOfRuntime(other)) return true;
+      if (other.uid === uid && other.waiting > 0 && other.late === null && RUNTIME_KINDS.has(other.kind)) return true;
     return false;
   }
-}
-
-function isOfRuntime({ kind }: Open): boolean {
-  return RUNTIME_KINDS.has(kind);
 }

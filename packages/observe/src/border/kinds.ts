@@ -37,6 +37,25 @@ export const KIND_FACTS: Readonly<Record<ExpectedKind, KindFacts>> = {
   Cgroup: { boundMs: 20 * SECOND_MS, rule: 'resources and volumes 1.8' },
 };
 
+/** With these the kubelet begins something of a pod. */
+export const STARTS: ReadonlySet<ExpectedKind> = new Set([
+  'Folder',
+  'Mount',
+  'PullImage',
+  'RunPodSandbox',
+  'CreateContainer',
+  'StartContainer',
+  'UpdateContainerResources',
+]);
+/** Acts of a pod that its status tells of. A kubelet writes none while it pulls. */
+export const RUNTIME_KINDS: ReadonlySet<ExpectedKind> = new Set([
+  'PullImage',
+  'RunPodSandbox',
+  'CreateContainer',
+  'StartContainer',
+  'StopContainer',
+  'StopPodSandbox',
+]);
 /** Differences on purpose: what is seen of them, and the entry of docs/differences.md, as it begins. */
 const KNOWN: readonly { kind: ExpectedKind; seen: RegExp; entry: string }[] = [
   // The kubelet refuses an address of loopback, and its pods have no address of the host then.

@@ -11,6 +11,8 @@ export interface Wanted {
   boundMs?: number;
   /** What changes its words is the same act all the same. */
   oneAtATime?: boolean;
+  /** Wall ms before which the kubelet need not do it. */
+  dueMs?(): number;
   /** False: nobody can tell whether the kubelet is late with it. */
   isJudged?(): boolean;
 }

@@ -121,7 +121,9 @@ export class FileBorder {
     }
     if (place.kind === 'pod' || place.kind === 'inside') {
       const dir = `${this.#o.rootDir}/pods/${place.uid}`;
-      await this.#untilThere(dir, { kind: 'Folder', uid: place.uid, pod: this.#o.podOf(place.uid), what: 'made the folder of the pod' });
+      // One that is there is no act of the kubelet.
+      if (!(await this.#onDisk(dir)))
+        await this.#untilThere(dir, { kind: 'Folder', uid: place.uid, pod: this.#o.podOf(place.uid), what: 'made the folder of the pod' });
       if (await this.#onDisk(path)) return false;
     }
     if (this.#held.get(path) !== undefined) return false;
