@@ -27,6 +27,7 @@ const CONTAINER = {
     signal: about('0: none.', count),
     reason: text,
     atMs: about('Absent where the runtime does not tell.', time),
+    message: about('Its last words, or why it could not be started.', string),
   }),
 };
 const POD = {

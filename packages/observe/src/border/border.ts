@@ -8,6 +8,7 @@ import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Cgroups } from '@actorlet/kubelet/ports/machine/cgroups.ts';
 import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
 import type { Clock, Ports } from '@actorlet/kubelet/ports/ports.ts';
+import { backsOffUntilMs } from '@actorlet/shown/src/observer/backOff.ts';
 import { KubeBorder } from './api/kube.ts';
 import { isCreating } from './api/podStatus.ts';
 import { pullWords } from './api/shows.ts';
@@ -46,7 +47,7 @@ export function observedPorts(outside: Ports, { config, stateDir }: ObservedOpti
     expectations,
     pullFailure: (image) => pullFailure(kube, image),
     createFailure: (of) => createFailure(kube, of),
-    backsOffUntilMs: (of) => backsOffUntilMs(kube, of),
+    backsOffUntilMs: (of) => backsOffUntilMs(statusOf(kube, of)),
     isCreating: (uid) => [...(kube?.seen.all('pods') ?? [])].some((pod) => pod.metadata.uid === uid && isCreating(pod.status)),
   });
   const files = new FileBorder(outside.fs, { clock, expectations, rootDir, stateDir, podOf });
@@ -171,16 +172,6 @@ function waitingOf({ state }: Readonly<Record<string, unknown>>): Readonly<Recor
 function createFailure(kube: KubeBorder | null, of: { uid: string; name: string }): string | null {
   const { reason, message } = waitingOf(statusOf(kube, of));
   return reason === 'CreateContainerError' ? String(message ?? reason) : null;
-}
-
-const BACK_OFF = /^back-off (?:(\d+)m)?(?:(\d+)s)? restarting failed /;
-/** From the end of a container on, as long as the kubelet says; 0: it does not. */
-function backsOffUntilMs(kube: KubeBorder | null, of: { uid: string; name: string }): number {
-  const status = statusOf(kube, of);
-  const [said, minutes = '0', seconds = '0'] = BACK_OFF.exec(String(waitingOf(status).message ?? '')) ?? [];
-  const { lastState } = status;
-  const ended = isRecord(lastState) && isRecord(lastState.terminated) ? Date.parse(String(lastState.terminated.finishedAt)) : Number.NaN;
-  return said === undefined || Number.isNaN(ended) ? 0 : ended + (Number(minutes) * 60 + Number(seconds)) * 1_000;
 }
 
 function listOf(value: unknown): readonly Record<string, unknown>[] {

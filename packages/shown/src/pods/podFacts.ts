@@ -15,7 +15,7 @@ export function podFacts(uid: string, record: PodRecord, { runtime, ...i }: WhyI
   return {
     ...{ uid, namespace: pod.metadata.namespace, name: pod.metadata.name, source, phase },
     ...{ ready: ready === containers && phase === 'Running', reason, message, worker: workerState },
-    containers: explainedContainers(record, status).map(({ data }) => data),
+    containers: explainedContainers(record, status, { observed: i.observer !== undefined }).map(({ data }) => data),
     runtime: [...runtime],
     manifests: errorsOfPod(pod, i).map((e) => ({ where: e.where, message: e.message, usable: e.note === true })),
     leftAlone: [...leftAloneOf(record)],

@@ -4,7 +4,12 @@ import type { ContainerStatus, PodStatus } from '@actorlet/kubelet/machines/kube
 import type { PodRecord } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { ContainerSummary } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
 import { clockTime, shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
+import { oneLine } from '@actorlet/kubelet/machines/text/oneLine.ts';
 import type { PodExplained } from '../answers.ts';
+import { backsOffUntilMs } from '../observer/backOff.ts';
+
+/** Of what a container said last. */
+const WORDS_CHARS_MAX = 400;
 
 type ContainerExplained = PodExplained['containers'][number];
 
@@ -17,13 +22,15 @@ interface Explained {
   over: boolean;
 }
 
-/** Containers in the order of the pod's definition, init containers first. */
-export function explainedContainers({ pod, worker }: PodRecord, status: PodStatus | undefined): Explained[] {
+/** Containers in the order of the pod's definition, init containers first. `observed`: another kubelet starts them, and says when. */
+export function explainedContainers({ pod, worker }: PodRecord, status: PodStatus | undefined, { observed = false } = {}): Explained[] {
+  const { initContainerStatuses = [], containerStatuses = [] } = observed ? pod.status : {};
   const of = (list: readonly Container[] | undefined, told: readonly ContainerStatus[] | undefined, init: boolean) =>
     (list ?? []).map((container) =>
       explained(container, init, {
         seen: worker?.containers.find((s) => s.name === container.name && s.init === init),
         api: told?.find((s) => s.name === container.name),
+        kubelet: (init ? initContainerStatuses : containerStatuses).find((s) => s.name === container.name),
       }),
     );
   return [
@@ -36,17 +43,19 @@ export function explainedContainers({ pod, worker }: PodRecord, status: PodStatu
 function explained(
   container: Container,
   init: boolean,
-  { seen, api }: { seen: ContainerSummary | undefined; api: ContainerStatus | undefined },
+  { seen, api, kubelet }: { seen: ContainerSummary | undefined; api: ContainerStatus | undefined; kubelet: ContainerStatus | undefined },
 ): Explained {
   const { name } = container;
   const { running, terminated, waiting } = api?.state ?? {};
+  const backOffEndMs = seen?.state === 'running' ? 0 : backsOffUntilMs(kubelet ?? {});
+  const [said, nextStartAtMs] = backOffEndMs > 0 ? [kubelet?.state.waiting?.message, backOffEndMs] : [seen?.message, seen?.nextStartAtMs];
   const data = {
     ...{ name, init },
     state: seen?.state ?? (running ? 'running' : terminated ? 'terminated' : 'waiting'),
     reason: seen?.reason || waiting?.reason || terminated?.reason || '',
-    message: seen?.message || waiting?.message || terminated?.message || heldBackBy(container, api),
+    message: said || waiting?.message || terminated?.message || heldBackBy(container, api),
     restarts: Math.max(seen?.restartCount ?? 0, api?.restartCount ?? 0),
-    ...(seen?.nextStartAtMs === undefined ? {} : { nextStartAtMs: seen.nextStartAtMs }),
+    ...(nextStartAtMs === undefined ? {} : { nextStartAtMs }),
     ...lastExit(terminated ?? api?.lastState.terminated),
   };
   const startedAtMs = running?.startedAt === undefined ? undefined : Date.parse(running.startedAt);
@@ -63,8 +72,8 @@ export function heldBackBy(container: Container, status: ContainerStatus | undef
 function lastExit(ended: ContainerStatus['state']['terminated']): Pick<ContainerExplained, 'lastExit'> {
   if (ended === undefined) return {};
   const atMs = Date.parse(ended.finishedAt ?? '');
-  const { exitCode, signal = 0, reason = '' } = ended;
-  return { lastExit: { exitCode, signal, reason, ...(Number.isFinite(atMs) ? { atMs } : {}) } };
+  const { exitCode, signal = 0, reason = '', message } = ended;
+  return { lastExit: { exitCode, signal, reason, ...(Number.isFinite(atMs) ? { atMs } : {}), ...(message ? { message } : {}) } };
 }
 
 /** `exit code 1 (Error)`. */
@@ -88,6 +97,8 @@ function linesOf({ data, startedAtMs, over }: Explained, nowMs: number): string[
   if (lastExit !== undefined) {
     const when = lastExit.atMs === undefined ? '' : `, ended ${shortDuration(nowMs - lastExit.atMs)} ago`;
     lines.push(`      ${over ? 'this run' : 'last run'}: ${exitText(lastExit)}${when}`);
+    if (lastExit.message !== undefined && lastExit.message !== message)
+      lines.push(`      ${oneLine(lastExit.message.trim()).slice(0, WORDS_CHARS_MAX)}`);
   }
   return lines;
 }

@@ -81,7 +81,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   lines.push(`  phase   ${phaseLine(record, status)}`);
   if (isRefused(record)) lines.push(...rejection(status));
   lines.push(...leftAloneLines(record));
-  lines.push(...containerLines(explainedContainers(record, status), i.nowMs));
+  lines.push(...containerLines(explainedContainers(record, status, { observed: i.observer !== undefined }), i.nowMs));
   if (!isRefused(record)) lines.push(...workerLines(uid, record, i));
   lines.push(...kubeletLines(uid, i));
   lines.push(...topologyLines(i.topology?.get(uid)?.decisions ?? []));
@@ -266,7 +266,8 @@ function eventLines(events: readonly RecordedEvent[], i: WhyInput): string[] {
   if (events.length === 0) return [];
   const shown = events.slice(-EVENTS_MAX);
   const more = events.length > shown.length ? `, ${events.length - shown.length} older ones not shown` : '';
-  return [`Events (oldest first${more})`, ...shown.map((e) => `  ${eventText(e, i)}`)];
+  const whose = i.observer === undefined ? '' : ' that this tree would have sent';
+  return [`Events${whose} (oldest first${more})`, ...shown.map((e) => `  ${eventText(e, i)}`)];
 }
 function eventText(e: RecordedEvent, i: WhyInput): string {
   const times = e.count > 1 ? ` (${e.count} times since ${ago(e.firstAtMs ?? e.atMs, i)})` : '';

@@ -65,16 +65,17 @@ export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
 }
 
 /**
- * A kubelet that could not start a container says so until it looks at the pod again, 10 to 15 s later. Only then it says that it backs
- * off; the tree says so at once.
+ * A program that could not start a container says so until it looks at the pod again, 10 to 15 s later. Only then it says that it backs
+ * off. The two do not look at the same moment.
  */
 const CONTAINERS = /(?:^|\.)\w*[cC]ontainerStatuses\[[^\]]*\]$/;
 const START_FAILED = 'RunContainerError';
+const START_REASONS: readonly unknown[] = ['CrashLoopBackOff', 'StartError', START_FAILED];
 function failedToStart(wanted: unknown, has: unknown): boolean {
   const reasonOf = (state: unknown, key: 'waiting' | 'terminated'): unknown =>
     isRecord(state) && isRecord(state[key]) ? state[key].reason : undefined;
-  const says = reasonOf(wanted, 'waiting') ?? reasonOf(wanted, 'terminated');
-  return reasonOf(has, 'waiting') === START_FAILED && (says === 'CrashLoopBackOff' || says === 'StartError' || says === START_FAILED);
+  const both = [wanted, has].map((state) => reasonOf(state, 'waiting') ?? reasonOf(state, 'terminated'));
+  return both.includes(START_FAILED) && both.every((reason) => START_REASONS.includes(reason));
 }
 
 /** What became of a container is told as a whole: a word too many is another fate. */

@@ -107,8 +107,9 @@ export class CriBorder {
         // An instance that was there long before is none that is asked for now.
         const isOld = (c: CriContainer) => c.state === 'CONTAINER_EXITED' && askedMs - Number(c.createdAt) / 1_000_000 > SEEN_BY_NOW_MS;
         // How long it backs off is in the kubelet's memory, and in its words.
-        const isJudged = () => this.#o.clock.wallMs() > this.#o.backsOffUntilMs({ uid, name }) + AFTER_BACKOFF_MS;
-        const wish = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})`, isJudged };
+        const dueMs = () => this.#o.backsOffUntilMs({ uid, name });
+        const isJudged = () => this.#o.clock.wallMs() > dueMs() + AFTER_BACKOFF_MS;
+        const wish = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})`, isJudged, dueMs };
         const shown = ({ containers }: Listing) => {
           const like = containers.filter((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && isIt(c));
           const found = like.find((c) => !isOld(c));
@@ -161,7 +162,14 @@ export class CriBorder {
       return shows(state) ? true : undefined;
     };
     await this.#wait(call, opts, { ...this.#listings.podOf(containerId), what: `${done} ${this.#named(containerId)}`, ...grace }, shown);
+    if (call.method === 'StartContainer') await this.#failedStart(containerId, opts);
     return {};
+  }
+
+  /** Why a start failed, the runtime told the kubelet alone. The container says it, too. */
+  async #failedStart(containerId: string, { signal }: CallOpts): Promise<void> {
+    const status = await this.#cri.call('ContainerStatus', { containerId }, { timeoutMs: LOOK_TIMEOUT_MS, signal }).catch(() => null);
+    if (status?.status?.reason === 'StartError') throw failed('StartContainer', UNKNOWN, status.status.message);
   }
 
   async #ofSandbox(call: Extract<AnyCall, { method: 'StopPodSandbox' | 'RemovePodSandbox' }>, opts: CallOpts): Promise<unknown> {
