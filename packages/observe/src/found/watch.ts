@@ -64,8 +64,10 @@ export function watchKubelet(o: WatchOptions): Disposable {
       found = await o.find({ process: current.process, seenMs });
     } catch (error) {
       const why = messageOf(error);
-      if (why !== said && !over) o.onChange({ kind: 'unclear', why });
-      said = why;
+      // How many processes there are is no news.
+      const reason = why.replace(/\d+/g, '');
+      if (reason !== said && !over) o.onChange({ kind: 'unclear', why });
+      said = reason;
       return;
     }
     if (over) return;

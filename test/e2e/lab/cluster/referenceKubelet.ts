@@ -64,7 +64,7 @@ export class ReferenceKubelet {
    * Waits until it is healthy, unless `ready` is false. `config`: beside what a test needs. `nodeIp`: where the API server reaches it;
    * by default it listens on loopback, and its node has no address.
    */
-  async start(o: { ready?: boolean; config?: object; nodeIp?: string } = {}): Promise<void> {
+  async start(o: { ready?: boolean; config?: object; nodeIp?: string; args?: readonly string[] } = {}): Promise<void> {
     const { dir, rootDir, lab, manifests } = this.#daemon;
     mkdirSync(rootDir, { recursive: true });
     const config = {
@@ -100,7 +100,7 @@ export class ReferenceKubelet {
       ...[`--container-runtime-endpoint=${lab.endpoint}`, `--image-service-endpoint=${lab.endpoint}`],
       // Its cAdvisor does not ask the runtime's endpoint for this.
       `--containerd=${lab.endpoint.replace('unix://', '')}`,
-      ...[`--hostname-override=${NODE_NAME}`, `--node-ip=${o.nodeIp ?? '127.0.0.1'}`, '--v=2'],
+      ...[`--hostname-override=${NODE_NAME}`, `--node-ip=${o.nodeIp ?? '127.0.0.1'}`, '--v=2', ...(o.args ?? [])],
     ];
     const child = spawn(program('kubelet'), args, {
       stdio: ['ignore', out, out],
