@@ -66,6 +66,9 @@ describe('beside a kubelet that does what it would do', () => {
     await h.advance(2_000);
     for (const name of ['web', 'falls', 'job', 'probed', 'fixed-n1'])
       expect({ name, ...told(b.status(name)) }).toEqual({ name, ...told(inApi(b, name)?.status) });
+    const { waiting } = inApi(b, 'falls')?.status.containerStatuses?.[0]?.state ?? {};
+    expect(b.why('falls')).toContain(`waiting (CrashLoopBackOff), 3 restarts, next start in `);
+    expect(b.why('falls')).toContain(waiting?.message ?? '?');
     // The kubelet's probes alone reach the pod.
     const asked = h.probes.asked.length;
     h.probes.answer = () => 'refused';

@@ -13,8 +13,12 @@ const WORDS_CHARS_MAX = 400;
 
 type ContainerExplained = PodExplained['containers'][number];
 
+const PROBES_UNSEEN = 'a liveness or startup probe may have ended it: the events of the kubelet say so (kubectl describe pod)';
+
 interface Explained {
   data: ContainerExplained;
+  /** What cannot be seen from here. */
+  hint: string;
   /** Nobody has said anything of it yet. */
   unheard: boolean;
   startedAtMs: number | undefined;
@@ -48,18 +52,21 @@ function explained(
   const { name } = container;
   const { running, terminated, waiting } = api?.state ?? {};
   const backOffEndMs = seen?.state === 'running' ? 0 : backsOffUntilMs(kubelet ?? {});
-  const [said, nextStartAtMs] = backOffEndMs > 0 ? [kubelet?.state.waiting?.message, backOffEndMs] : [seen?.message, seen?.nextStartAtMs];
+  const told = backOffEndMs > 0 ? { ...kubelet?.state.waiting, nextStartAtMs: backOffEndMs } : seen;
+  const ended = terminated ?? api?.lastState.terminated;
   const data = {
     ...{ name, init },
     state: seen?.state ?? (running ? 'running' : terminated ? 'terminated' : 'waiting'),
-    reason: seen?.reason || waiting?.reason || terminated?.reason || '',
-    message: said || waiting?.message || terminated?.message || heldBackBy(container, api),
+    reason: told?.reason || waiting?.reason || terminated?.reason || '',
+    message: told?.message || waiting?.message || terminated?.message || heldBackBy(container, api),
     restarts: Math.max(seen?.restartCount ?? 0, api?.restartCount ?? 0),
-    ...(nextStartAtMs === undefined ? {} : { nextStartAtMs }),
-    ...lastExit(terminated ?? api?.lastState.terminated),
+    ...(told?.nextStartAtMs === undefined ? {} : { nextStartAtMs: told.nextStartAtMs }),
+    ...lastExit(ended),
   };
   const startedAtMs = running?.startedAt === undefined ? undefined : Date.parse(running.startedAt);
-  return { data, unheard: seen === undefined && api === undefined, startedAtMs, over: terminated !== undefined };
+  const isProbed = container.livenessProbe !== undefined || container.startupProbe !== undefined;
+  const hint = kubelet !== undefined && isProbed && ended !== undefined && ended.reason !== 'OOMKilled' ? PROBES_UNSEEN : '';
+  return { data, hint, unheard: seen === undefined && api === undefined, startedAtMs, over: terminated !== undefined };
 }
 
 /** Which probe keeps a running container from Ready; '': none does. */
@@ -86,7 +93,7 @@ export function containerLines(containers: readonly Explained[], nowMs: number):
   return lines.length === 0 ? [] : ['Containers', ...lines];
 }
 
-function linesOf({ data, startedAtMs, over }: Explained, nowMs: number): string[] {
+function linesOf({ data, hint, startedAtMs, over }: Explained, nowMs: number): string[] {
   const { name, init, state, reason, message, restarts, nextStartAtMs: next, lastExit } = data;
   const since = state === 'running' && startedAtMs !== undefined ? ` for ${shortDuration(nowMs - startedAtMs)}` : '';
   const parts = [`${state}${reason === '' ? '' : ` (${reason})`}${since}`, restarts === 1 ? '1 restart' : `${restarts} restarts`];
@@ -99,6 +106,7 @@ function linesOf({ data, startedAtMs, over }: Explained, nowMs: number): string[
     lines.push(`      ${over ? 'this run' : 'last run'}: ${exitText(lastExit)}${when}`);
     if (lastExit.message !== undefined && lastExit.message !== message)
       lines.push(`      ${oneLine(lastExit.message.trim()).slice(0, WORDS_CHARS_MAX)}`);
+    if (hint !== '') lines.push(`      ${hint}`);
   }
   return lines;
 }
