@@ -75,7 +75,7 @@ export interface Checker {
 }
 
 /** What a pod comes to that had to go, or was not let in, for something that is no fault of its own. */
-const TURNED_AWAY: readonly string[] = [
+export const TURNED_AWAY: readonly string[] = [
   EVICTED,
   PREEMPTING,
   'OutOfcpu',

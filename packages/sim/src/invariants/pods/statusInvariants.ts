@@ -1,14 +1,13 @@
 /** Invariants about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
 
 import { DEADLINE_OVERRIDE, SANDBOX_LOST } from '@actorlet/kubelet/machines/pod/ends/byNode.ts';
-import { PREEMPTING } from '@actorlet/kubelet/machines/pods/admission/preemption.ts';
 import { isWanted, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { StatusEntry } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import { EVICTED } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
 import { NOT_ADMITTED, TERMINATED } from '@actorlet/kubelet/machines/reclaim/nodeShutdown/messages.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { manifestName } from '../../steady.ts';
-import { type Checker, type Scene, targetOf } from '../checker.ts';
+import { type Checker, type Scene, TURNED_AWAY, targetOf } from '../checker.ts';
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
 /** After a change to a pod its old and new life may both still speak. */
@@ -47,18 +46,8 @@ interface Life {
   memories: number;
 }
 
-/** What admission says of a pod that finds no room, CPUs or devices. */
-const NO_ROOM = ['OutOfcpu', 'UnexpectedAdmissionError', 'SMTAlignmentError'];
 /** Verdicts that a node comes to by itself: no container tells of them. */
-const OWN_VERDICTS: ReadonlySet<string> = new Set([
-  ...NO_ROOM,
-  'DeadlineExceeded',
-  SANDBOX_LOST,
-  EVICTED,
-  PREEMPTING,
-  TERMINATED,
-  NOT_ADMITTED,
-]);
+const OWN_VERDICTS: ReadonlySet<string> = new Set([...TURNED_AWAY, 'DeadlineExceeded', SANDBOX_LOST, TERMINATED, NOT_ADMITTED]);
 
 function podName(s: Scene, uid: string): string | undefined {
   const box = s.node.runtime.hollow.dump().sandboxes.find((b) => b.uid === uid);
