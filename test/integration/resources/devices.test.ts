@@ -195,6 +195,19 @@ describe('device plugins', () => {
     expect(allocations(h).sort()).toEqual(['a', 'b']);
   });
 
+  it('refuses nobody for the room of a critical pod that waits for its devices, and that nobody could make room for', async () => {
+    await using h = await node({ ids: ['a'] });
+    h.devices.latencyMs = (method) => (method === 'Allocate' ? 5_000 : 1);
+    const { limits } = asking(1).container.resources;
+    const critical = { priority: 2_000_000_000, priorityClassName: 'system-cluster-critical' };
+    create(h, 'critical', { spec: critical, container: { resources: { limits, requests: { ...limits, cpu: '64' } } } });
+    await h.advance(1_000);
+    await createReady(h, 'web', { container: { resources: { requests: { cpu: '1' } } } });
+    await h.until('the other is refused', () => failed(h, 'critical')?.[0] === 'UnexpectedAdmissionError');
+    h.devices.latencyMs = () => 1;
+    await createReady(h, 'next', asking(1));
+  });
+
   // Found by seeds 2501456 at 3a86da9 and 53113118 at b3adcbc: what a pod was given that went before it was let in stayed its own.
   it('takes back what a pod was given that goes before it is let in, whatever else goes wrong then', async () => {
     await using h = await node({ ids: ['a'], config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' } });

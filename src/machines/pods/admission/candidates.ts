@@ -13,7 +13,7 @@ import type { Facts, Out, Rec } from '../manager/records.ts';
 import { isTooSoon, type Refusals, withRefusal } from '../manager/refusalPace.ts';
 import type { ResizeDraft } from '../resize/draft.ts';
 import { type Refusal, UNSUPPORTED } from './admission.ts';
-import { type Judgement, judge, makeRoom } from './judge.ts';
+import { type Judgement, judge, type MadeRoom, makeRoom } from './judge.ts';
 import { type Asked, type Candidate, keepsRoom, type Wait } from './messages.ts';
 import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTED_MESSAGE, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from './preemption.ts';
 import type { RoomCount } from './room.ts';
@@ -158,9 +158,13 @@ export class Candidates {
         if (judged.first === 'node')
           this.host.out.push({ to: 'readNode', why: `pod ${fullName(pod)} does not match the node as it was last read` });
         return 'later';
-      case 'short':
+      case 'short': {
+        const made = this.madeRoom(c);
+        // Nobody is refused for room that cannot be made for it.
+        if (made.is === 'refused') return this.unfit(c, made.refusal);
         // A provider that refuses the pod refuses it whatever room there is: no other pod ends for it.
-        return this.allocating(c) ?? this.makeRoom(c);
+        return this.allocating(c) ?? this.makeRoom(c, made);
+      }
     }
   }
 
@@ -200,13 +204,12 @@ export class Candidates {
     if (keepsRoom(candidate)) keepers.set(candidate.pod.metadata.uid, this.host.resizes.form(candidate.pod));
   }
 
-  /** Null: there is room, once those that are late have ended. */
-  private makeRoom(c: Candidate): Refusal | 'room' | null {
-    const { pod } = c;
+  /** Nothing ends by asking. */
+  private madeRoom(c: Candidate): MadeRoom {
     const { monoMs } = this.host.facts;
-    const room = this.roomFor(pod);
+    const room = this.roomFor(c.pod);
     const { leaving } = this.host.room.holders();
-    const made = makeRoom(pod, room, {
+    return makeRoom(c.pod, room, {
       leaves: (uid) => leaving.has(uid),
       late: () => {
         const going = room.others.filter(({ metadata: { uid } }) => leaving.has(uid));
@@ -214,7 +217,10 @@ export class Candidates {
         return lateOf(c.leaving, going, monoMs);
       },
     });
-    if (made.is === 'refused') return made.refusal;
+  }
+
+  /** Null: there is room, once those that are late have ended. */
+  private makeRoom({ pod }: Candidate, made: Exclude<MadeRoom, { is: 'refused' }>): 'room' | null {
     if (made.is === 'overdue') {
       const message = 'letting a critical pod in: others that make room for it did not end in time';
       this.host.out.push({ to: 'log', level: 'warn', pod, message, more: { late: made.late.map(fullName) } });
