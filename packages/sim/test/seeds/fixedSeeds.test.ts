@@ -281,6 +281,10 @@ it('seed 53290930: a marker is written whole or not at all', () => passes({ seed
 it('seed 30110172: what waits to be let in is no orphan', () => passes({ seed: 30110172, minutes: 1, pods: 8, nodes: 2 }));
 // Found at 7dffe4a9: two pods that had a part of their devices each waited for each other, as if the other were on its way out.
 it('seed 30110173: who waits for devices does not leave', () => passes({ seed: 30110173, minutes: 1, pods: 8 }));
+// Found at 7dffe4a9: what was left at a place was removed while a claim of the same pod was being set up there.
+it('seed 30110477: a place is one volume at a time', () => passes({ seed: 30110477, minutes: 1, pods: 8 }));
+// Found at 7dffe4a9: a static pod that can never fit held room while it waited for devices, and another was refused for that.
+it('seed 30110784: room that nobody can make is not kept', () => passes({ seed: 30110784, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

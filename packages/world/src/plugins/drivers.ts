@@ -143,10 +143,7 @@ function csiFor(drivers: SimDrivers, machine: Connected): Csi {
       return answered(method, call, pending);
     }
     drivers.busy.add(key);
-    return answered(method, call, () => {
-      drivers.busy.delete(key);
-      return work();
-    });
+    return answered(method, call, () => work().finally(() => drivers.busy.delete(key)));
   };
   return {
     getInfo: (socket, call) =>

@@ -2,12 +2,13 @@
 
 import { pathName } from '../../../machines/pod/pathName.ts';
 import { kindOf, kindOfPlugin } from '../../../machines/pod/volumes/kinds.ts';
-import { subPathsDir, type VolumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
+import { isSameStand, subPathsDir, type VolumeRef } from '../../../machines/pod/volumes/volumePaths.ts';
 import { type Built, built, refused } from '../../../machines/result.ts';
 import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
 import type { GrowJob, GrowthOutcome, SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import { cleanSubPaths } from './disk/directory.ts';
 import { DIR_MODE, mountCall, serverCall } from './disk/limits.ts';
+import { alone, standsOf } from './disk/stand.ts';
 import { type FoundVolumes, foundVolumes } from './found.ts';
 import { directoryOf, type GrowUntil, mounterOf, type VolumeTools } from './kind.ts';
 import { behindClaims, inlineActs } from './kinds.ts';
@@ -39,7 +40,13 @@ export class Plugins {
     if (kind === undefined || kind.stands === 'nowhere') return;
     const acts = inlineActs(kind.kind);
     await cleanSubPaths(this.#o, (await acts.placed?.(this.#o, ref)) ?? ref, signal);
-    await acts.takeDown?.(this.#o, ref, signal);
+    const takeDown = async () => acts.takeDown?.(this.#o, ref, signal);
+    if (kind.kind === 'claim' || this.#o.behindClaims.at(ref.plugin).length === 0) return void (await takeDown());
+    // A volume of no record lies where a claim of its pod may be set up at this moment: then it is that one's.
+    await alone(this.#o, ref, ref, signal, async () => {
+      const claimed = (await standsOf(this.#o, ref.uid)).some(({ stands }) => isSameStand(stands, ref));
+      if (!claimed) await takeDown();
+    });
   }
 
   /** Where one part of a volume that is set up is to be mounted from, for one container. */

@@ -44,6 +44,17 @@ function standIn(text: string): Stand | null {
   return { plugin, name, ...(group === '' ? {} : { group: Number(group) }) };
 }
 
+/** One after the other, of all that may be done at one place. */
+export function alone<T>(
+  o: VolumeTools,
+  { uid }: VolumeRef,
+  { plugin, name }: Stand,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  return o.csi.ledger.run(`stand ${uid}/${plugin}/${name}`, signal, work);
+}
+
 export async function writeStand(o: Disk, ref: VolumeRef, stand: Stand): Promise<void> {
   const { fs } = o.ports;
   const there = await readStand(o, ref);

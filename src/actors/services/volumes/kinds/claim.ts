@@ -19,7 +19,7 @@ import { stillAttached } from '../devices/shared.ts';
 import { linkedDevice, servedAt, unlinkDevice } from '../disk/claimed.ts';
 import { copyMarker, readyAt, takeDownMount, unmark } from '../disk/directory.ts';
 import { lstatIfThere } from '../disk/files.ts';
-import { readStand, removeStand, standsOf, writeStand } from '../disk/stand.ts';
+import { alone, readStand, removeStand, standsOf, writeStand } from '../disk/stand.ts';
 import { growMounted, growRefreshed, growWhileMounting } from '../growth/grow.ts';
 import { directoryOf, type InlineActs, mounterOf, type VolumeTools } from '../kind.ts';
 
@@ -154,10 +154,6 @@ async function sharedBy(o: VolumeTools, job: ClaimJob, stands: Stand, signal: Ab
     return done;
   }
   return null;
-}
-/** One after the other. */
-function alone<T>(o: VolumeTools, { uid }: VolumeRef, { plugin, name }: Stand, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  return o.csi.ledger.run(`stand ${uid}/${plugin}/${name}`, signal, work);
 }
 
 async function mountOf(o: VolumeTools, volume: VolumeRef) {
