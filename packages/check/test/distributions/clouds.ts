@@ -132,7 +132,7 @@ staticPodPath: /etc/kubernetes/manifests
   },
   {
     name: 'Bottlerocket',
-    source: 'bottlerocket-os/bottlerocket-core-kit packages/kubernetes-1.33',
+    source: 'bottlerocket-os/bottlerocket-core-kit packages/kubernetes-1.36',
     files: {
       '/usr/lib/systemd/system/kubelet.service': service(
         'Slice=runtime.slice',
@@ -158,11 +158,12 @@ staticPodPath: /etc/kubernetes/manifests
         '    --node-ip ${NODE_IP} \\',
         '    --node-labels "${NODE_LABELS}" \\',
         '    --register-with-taints "${NODE_TAINTS}" \\',
-        '    --pod-infra-container-image ${POD_INFRA_CONTAINER_IMAGE}',
+        '    --config-dir=/etc/kubernetes/kubelet/config.d \\',
+        '    --runtime-cgroups=/runtime.slice/containerd.service',
       ),
       '/etc/network/proxy.env': '',
-      '/etc/kubernetes/kubelet/env':
-        'NODE_IP=10.0.1.2\nNODE_LABELS=\nNODE_TAINTS=\nPOD_INFRA_CONTAINER_IMAGE=localhost/kubernetes/pause:0.1.0\n',
+      '/etc/kubernetes/kubelet/env': 'NODE_IP=10.0.1.2\nNODE_LABELS=\nNODE_TAINTS=\n',
+      '/etc/kubernetes/kubelet/config.d/40-node.conf': yaml('maxPods: 58\n'),
       '/etc/kubernetes/kubelet/credential-provider-config.yaml': PROVIDERS,
       '/usr/libexec/kubernetes/kubelet/plugins/ecr-credential-provider': PROGRAM,
       '/etc/kubernetes/kubelet/kubeconfig': EXEC('/usr/bin/aws-iam-authenticator'),
@@ -200,17 +201,18 @@ volumePluginDir: "/var/lib/kubelet/plugins/volume/exec"
 maxPods: 29
 staticPodPath: "/etc/kubernetes/static-pods/"
 failSwapOn: false
-enableDebuggingHandlers: false
+failCgroupV1: false
 featureGates:
   DynamicResourceAllocation: true
+  MutableCSINodeAllocatableCount: true
 `)}`,
     },
-    refused: ['--pod-infra-container-image'],
     said: [
       'warning feature gate DynamicResourceAllocation=true: the gate is generally available',
+      'warning feature gate MutableCSINodeAllocatableCount=true: the gate is generally available',
       'note command line: Flag --containerd',
       'note hairpinMode',
     ],
-    config: { enableDebuggingHandlers: false, podPidsLimit: 1_048_576, maxPods: 29 },
+    config: { failCgroupV1: false, podPidsLimit: 1_048_576, maxPods: 58 },
   },
 ];

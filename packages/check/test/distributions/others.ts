@@ -207,12 +207,6 @@ staticPodPath: /var/lib/rancher/k3s/agent/pod-manifests
         '--node-labels=',
         '--read-only-port=0',
       ],
-      ...[
-        '--log-file=/var/lib/rancher/rke2/agent/logs/kubelet.log',
-        '--log-file-max-size=50',
-        '--alsologtostderr=false',
-        '--logtostderr=false',
-      ],
     ],
     files: {
       '/var/lib/rancher/rke2/agent/kubelet.kubeconfig': TOKEN,
@@ -225,14 +219,7 @@ evictionMinimumReclaim: {imagefs.available: 10%, nodefs.available: 10%}
 protectKernelDefaults: true
 `),
     },
-    refused: ['--alsologtostderr', '--log-file', '--log-file-max-size', '--logtostderr'],
-    said: [
-      'note command line: Flag --alsologtostderr',
-      'note command line: Flag --containerd',
-      'note command line: Flag --log-file is',
-      'note command line: Flag --log-file-max-size',
-      'note command line: Flag --logtostderr',
-    ],
+    said: ['note command line: Flag --containerd'],
     config: { fileCheckFrequency: 5_000, syncFrequency: 30_000 },
   },
   {
