@@ -29,7 +29,7 @@ export function podHostname(pod: Pod, clusterDomain: string): Built<PodHostname>
   const fqdn = `${hostname}.${domain}`;
   if (fqdn.length > KERNEL_HOSTNAME_CHARS_MAX) {
     return refused(
-      `spec.setHostnameAsFQDN: "${fqdn}" is longer than the ${KERNEL_HOSTNAME_CHARS_MAX} characters a kernel host name may have`,
+      `failed to construct FQDN from pod hostname and cluster domain, FQDN ${fqdn} is longer than the ${KERNEL_HOSTNAME_CHARS_MAX} characters a kernel host name may have`,
     );
   }
   return built({ hostname, domain, kernelHostname: fqdn });

@@ -58,7 +58,7 @@ export function generateSandboxConfig(
   if (asksForUserNamespace(pod) && options.userNamespace === undefined)
     return { ok: false, message: `pod ${metadata.namespace}/${metadata.name}: no ids were set aside for its user namespace` };
   const name = podHostname(pod, facts.clusterDomain);
-  if (!name.ok) return { ok: false, message: `pod ${metadata.namespace}/${metadata.name}: ${name.message}` };
+  if (!name.ok) return name;
   const dns = podDns(pod, facts);
   const overhead = overheadResources(pod, facts);
   const config: PodSandboxConfig = {
