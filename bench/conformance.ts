@@ -9,8 +9,9 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFil
 import { join } from 'node:path';
 import { buildDaemon } from '../test/e2e/daemon.ts';
 import { whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
-import { inOrder } from './conformance/groups.ts';
+import { inOrder, isOfNodeTests } from './conformance/groups.ts';
 import { AGENTS, type Agent, SpecNode } from './conformance/node.ts';
+import { NodeTests } from './conformance/nodeTests.ts';
 import { markdownOf, merged, type SpecOutcomes, tableOf, toRun } from './conformance/outcomes.ts';
 import { ownFolder, runInside } from './conformance/ownNamespaces.ts';
 import { SpecPrograms } from './conformance/programs.ts';
@@ -36,6 +37,10 @@ if (dir === undefined) {
 } else await slice(dir);
 
 type Kept = Record<Agent, SpecOutcomes>;
+interface Chosen {
+  first: string[];
+  alone: string[];
+}
 
 async function slice(dir: string): Promise<void> {
   const programs = new SpecPrograms(dir);
@@ -51,7 +56,9 @@ async function slice(dir: string): Promise<void> {
       const why = whyNoReferenceKubelet();
       if (why !== undefined) throw new Error(why);
     }
-    const node = await SpecNode.start({ images: await programs.images(), dir });
+    const isOfNode = agents.some((agent) => isOfNodeTests(runs(chosen[agent])[0] ?? ''));
+    const images = await programs.images();
+    const node = await (isOfNode ? NodeTests : SpecNode).start({ images, dir });
     const cleanUp = cleanUpOnce(() => node.stop());
     try {
       for (const agent of agents) await runOn(agent, { node, programs, chosen: chosen[agent], store, dir });
@@ -64,36 +71,49 @@ async function slice(dir: string): Promise<void> {
   await report('conformance', { release: version, ...table });
 }
 
-/** What each agent runs in this slice. */
-function chosenOf(specs: readonly string[], kept: Kept): Record<Agent, { first: string[]; alone: string[] }> {
+/** Specs that failed run once more, one at a time, when all others were run. */
+function runs({ first, alone }: Chosen): string[] {
+  return first.length === 0 ? alone : first;
+}
+
+/** What each agent runs in this slice: specs of one program. */
+function chosenOf(specs: readonly string[], kept: Kept): Record<Agent, Chosen> {
+  const left = Object.fromEntries(AGENTS.map((agent) => [agent, toRun(specs, focus === undefined ? kept[agent] : {})])) as Record<
+    Agent,
+    Chosen
+  >;
+  const next = agents.flatMap((agent) => runs(left[agent]))[0] ?? '';
+  const some = (list: string[]): string[] => list.filter((name) => isOfNodeTests(name) === isOfNodeTests(next)).slice(0, most);
   return Object.fromEntries(
     AGENTS.map((agent) => {
-      const { first, alone } = toRun(specs, focus === undefined ? kept[agent] : {});
-      return [agent, { first: first.slice(0, most), alone: first.length === 0 ? alone.slice(0, most) : [] }];
+      const { first, alone } = left[agent];
+      return [agent, { first: some(first), alone: first.length === 0 ? some(alone) : [] }];
     }),
-  ) as Record<Agent, { first: string[]; alone: string[] }>;
+  ) as Record<Agent, Chosen>;
 }
 
 async function runOn(
   agent: Agent,
-  o: { node: SpecNode; programs: SpecPrograms; chosen: { first: string[]; alone: string[] }; store: Store; dir: string },
+  o: { node: SpecNode | NodeTests; programs: SpecPrograms; chosen: Chosen; store: Store; dir: string },
 ): Promise<void> {
   const isAlone = o.chosen.first.length === 0;
-  const names = isAlone ? o.chosen.alone : o.chosen.first;
+  const names = runs(o.chosen);
   if (names.length === 0) return;
   const { node, programs, store } = o;
   say(`${agent}: ${names.length} specs${isAlone ? ', one at a time' : ''}`);
-  await node.on(agent);
   const seconds = Math.max(60, Math.round((minutes * 60 - AROUND_S) / agents.length));
-  const ran = await programs.run(names, {
-    ...{ agent, seconds, processes: isAlone ? 1 : processes, kubeconfig: node.kubeconfig, missing: node.missing },
-  });
+  // Serial specs change the agent for all others.
+  const run = { agent, seconds, processes: isAlone || names.some((name) => name.includes('[Serial]')) ? 1 : processes };
+  if (node instanceof SpecNode) await node.on(agent);
+  const ran = await (node instanceof SpecNode
+    ? programs.run(names, { ...run, kubeconfig: node.kubeconfig, missing: node.missing })
+    : programs.runOfNode(names, { ...run, node, agent }));
   store.add(agent, ran, { replace: focus !== undefined });
   const count = (of: string): number => Object.values(ran).filter(({ result }) => result === of).length;
   say(`${agent}: ${count('passed')} passed, ${count('failed')} failed, ${count('skipped')} skipped, of ${names.length}`);
   for (const [name, { result, why }] of Object.entries(ran)) if (result === 'failed') say(`  ${name}: ${why}`);
   store.log(agent, { report: join(o.dir, `${agent}.xml`), agent: node.log(agent) });
-  await node.off(agent);
+  if (node instanceof SpecNode) await node.off(agent);
 }
 
 interface Store {

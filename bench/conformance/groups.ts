@@ -16,8 +16,13 @@ const LOCAL_DRIVER = /\[Driver: (?:emptydir|hostPath|hostPathSymlink|local)\]/;
 const DRIVER = /\[Driver: /;
 const CLOUD = /\[Driver: (?:azure-disk|azure-file|cinder|vsphere|pd\.csi\.storage\.gke\.io)\]/;
 
+/** The name of a spec that `e2e_node.test` alone has begins with this. */
+export const OF_NODE_TESTS = 'e2e_node: ';
+/** Measurements and fillings of a disk, which a machine that has other work is not for. */
+const HEAVY = /\[Benchmark\]|\[Flaky\]|\[Feature:Eviction\]|Node Performance Testing|Resource-usage|Density/;
+
 const of = (sig: string, ...tests: readonly ((spec: string) => boolean)[]) => ({
-  has: (spec: string): boolean => spec.includes(`[${sig}]`) && tests.every((test) => test(spec)),
+  has: (spec: string): boolean => !isOfNodeTests(spec) && spec.includes(`[${sig}]`) && tests.every((test) => test(spec)),
 });
 const is =
   (pattern: RegExp) =>
@@ -37,11 +42,21 @@ export const GROUPS: readonly Group[] = [
   { name: 'node, features', ...of('sig-node', not(APART), not(OFF)) },
   { name: 'node, serial and slow', ...of('sig-node', not(OFF)) },
   { name: 'storage, drivers of one node', ...of('sig-storage', is(LOCAL_DRIVER), not(APART), not(OFF), not(FEATURE)) },
+  { name: 'storage, CSI hostpath', ...of('sig-storage', is(/\[Driver: csi-hostpath\]/), not(APART), not(OFF), not(FEATURE)) },
   { name: 'apps conformance', ...of('sig-apps', is(CONFORMANCE), not(APART), not(OFF)) },
   { name: 'network conformance', ...of('sig-network', is(CONFORMANCE), not(APART), not(OFF)) },
-  { name: 'other conformance', has: (spec) => is(CONFORMANCE)(spec) && not(APART)(spec) && not(OFF)(spec) && not(/\[sig-storage\]/)(spec) },
+  {
+    name: 'other conformance',
+    has: (spec) => !isOfNodeTests(spec) && is(CONFORMANCE)(spec) && not(APART)(spec) && not(OFF)(spec) && not(/\[sig-storage\]/)(spec),
+  },
   { name: 'storage, serial and slow', ...of('sig-storage', not(CLOUD), not(OFF), is(APART), not(DRIVER)) },
+  { name: 'e2e_node', has: (spec) => isOfNodeTests(spec) && not(APART)(spec) && not(OFF)(spec) && not(HEAVY)(spec) },
+  { name: 'e2e_node, serial', has: (spec) => isOfNodeTests(spec) && is(APART)(spec) && not(OFF)(spec) && not(HEAVY)(spec) },
 ];
+
+export function isOfNodeTests(spec: string): boolean {
+  return spec.startsWith(OF_NODE_TESTS);
+}
 
 export function groupOf(spec: string): string | undefined {
   return GROUPS.find((group) => group.has(spec))?.name;

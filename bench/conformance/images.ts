@@ -3,12 +3,13 @@
  * program, its user, its shell. What has none stays away, and its specs are counted as not runnable.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Authority } from '@actorlet/fleet/src/boot/plane/authority.ts';
 import { busyboxFiles, dockerArchive, type ImageConfig } from '../../test/e2e/lab/images.ts';
 import type { TarEntry } from '../../test/e2e/lab/tar.ts';
+import { optionalAsset } from './programs.ts';
 
 interface StandIn {
   /** Of the images that it stands for, with their registry and version. */
@@ -17,6 +18,17 @@ interface StandIn {
 }
 
 const EFFECTIVE_UID = '#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("Effective uid: %d\\n", geteuid()); return 0; }\n';
+/** `nmeter -d0 %3t`, which Debian's busybox has not. */
+const MILLISECONDS = `#include <stdio.h>
+#include <time.h>
+int main(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  struct tm *at = gmtime(&now.tv_sec);
+  printf("%02d:%02d:%02d.%03ld\\n", at->tm_hour, at->tm_min, at->tm_sec, now.tv_nsec / 1000000);
+  return 0;
+}
+`;
 /**
  * The shell of the image is one of busybox that passes variables on whose names are no identifiers. Debian's busybox drops these; bash, whose
  * errors read otherwise, keeps them.
@@ -33,7 +45,6 @@ int main(int count, char **arguments) {
   return 127;
 }
 `;
-/** Of a driver of volumes or devices only the proxy is there, which drivers inside of the test's own process need. */
 const SOCKET_PROXY = join(import.meta.dirname, 'socketProxy.c');
 /** Of the user database of agnhost, which specs of supplementary groups read. */
 const AGNHOST_USERS: readonly TarEntry[] = [
@@ -45,9 +56,51 @@ function text(path: string, content: string): TarEntry {
   return { kind: 'file', path, data: Buffer.from(content) };
 }
 
+/** The real programs, where KUBEBUILDER_ASSETS has them. */
+const SIDECARS = [
+  ...['csi-attacher', 'csi-external-health-monitor-controller', 'csi-node-driver-registrar', 'csi-provisioner', 'csi-resizer'],
+  ...['csi-snapshotter', 'livenessprobe', 'sample-device-plugin'],
+];
+
+function ofProgram(name: string, layer: readonly TarEntry[]): StandIn[] {
+  const path = optionalAsset(name);
+  if (path === undefined) return [];
+  const program: TarEntry = { kind: 'file', path: name, data: readFileSync(path), mode: 0o755 };
+  const folders = ['tmp/', 'etc/'].map((path): TarEntry => ({ kind: 'dir', path, mode: path === 'tmp/' ? 0o1777 : 0o755 }));
+  return [
+    {
+      pattern: new RegExp(`/${name}:`),
+      image: {
+        layer: [...folders.filter((of) => !layer.some((there) => there.path === of.path)), ...layer, program],
+        entrypoint: [`/${name}`],
+      },
+    },
+  ];
+}
+
+/** The driver, or of it the proxy alone, which drivers inside of the test's own process need. */
+function hostpathPlugin(busybox: readonly TarEntry[]): StandIn {
+  const mounts = ['mount', 'umount', 'losetup', 'blkid', 'findmnt', 'mkfs.ext4'].flatMap((name) =>
+    ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
+      .map((folder) => `${folder}/${name}`)
+      .filter(existsSync)
+      .slice(0, 1)
+      .flatMap(hostProgram),
+  );
+  const real = ofProgram('hostpathplugin', unique([...mounts, ...busybox]))[0];
+  const proxy: TarEntry = { kind: 'file', path: 'hostpathplugin', data: compiled(readFileSync(SOCKET_PROXY, 'utf8')), mode: 0o755 };
+  return real ?? { pattern: /\/hostpathplugin:/, image: { layer: [...busybox, proxy] } };
+}
+
+/** The first of each path. */
+function unique(entries: readonly TarEntry[]): TarEntry[] {
+  return [...new Map(entries.toReversed().map((entry) => [entry.path, entry])).values()].toReversed();
+}
+
 /** @param agnhost Path of the program. */
 function standIns(agnhost: string): StandIn[] {
-  const busybox = [...busyboxFiles(), ...moreApplets()];
+  const nmeter: TarEntry = { kind: 'file', path: 'bin/nmeter', data: compiled(MILLISECONDS), mode: 0o755 };
+  const busybox = [...busyboxFiles(), ...moreApplets().filter(({ path }) => path !== nmeter.path), nmeter];
   const withBash = [...busybox, ...hostProgram('/bin/bash')];
   const shell: readonly TarEntry[] = [
     ...withBash.filter(({ path }) => path !== 'bin/sh'),
@@ -69,15 +122,17 @@ function standIns(agnhost: string): StandIn[] {
   ];
   return [
     { pattern: /\/(?:agnhost|pause):/, image: { layer: withAgnhost, entrypoint: ['/agnhost'], cmd: ['pause'] } },
-    { pattern: /\/(?:kitten|nautilus):/, image: { layer: withAgnhost, entrypoint: ['/agnhost'], cmd: ['test-webserver'] } },
+    ...['kitten', 'nautilus'].map((name) => ({
+      pattern: new RegExp(`/${name}:`),
+      image: {
+        layer: [...withAgnhost, text('data.json', `{"image": "${name}.jpg"}\n`), text('etc/os-release', 'NAME="Alpine Linux"\n')],
+        ...{ entrypoint: ['/agnhost'], cmd: ['test-webserver'] },
+      },
+    })),
     { pattern: /\/busybox:/, image: { layer: shell, cmd: ['sh'] } },
     { pattern: /\/(?:httpd|nginx|httpd-new|nginx-new):/, image: { layer: busybox, cmd: web } },
-    {
-      pattern: /\/hostpathplugin:/,
-      image: {
-        layer: [...busybox, { kind: 'file', path: 'hostpathplugin', data: compiled(readFileSync(SOCKET_PROXY, 'utf8')), mode: 0o755 }],
-      },
-    },
+    hostpathPlugin(busybox),
+    ...SIDECARS.flatMap((name) => ofProgram(name, [])),
     {
       pattern: /\/glibc-dns-testing:/,
       image: { layer: [...busybox.filter(({ path }) => path !== 'bin/hostname'), ...hostProgram('/bin/hostname')], cmd: ['sh'] },
@@ -103,12 +158,14 @@ export function importImages(wanted: readonly string[], o: { agnhost: string; di
   for (const { pattern, image } of standIns(o.agnhost)) {
     // Specs of images that must not be there ask for these.
     const tags = wanted.filter((name) => pattern.test(name) && !/invalid|authenticated/.test(name));
-    if (tags.length === 0) continue;
-    const archive = join(o.dir, 'image.tar');
-    writeFileSync(archive, dockerArchive({ ...image, tags }));
-    o.ctr('images', 'import', archive);
-    rmSync(archive);
-    for (const tag of tags) made.add(tag);
+    for (const tag of tags) {
+      const archive = join(o.dir, 'image.tar');
+      // Each is an image of its own: a runtime tells one name of an image that has several.
+      writeFileSync(archive, dockerArchive({ ...image, layer: [...image.layer, text('image', tag)], tags: [tag] }));
+      o.ctr('images', 'import', archive);
+      rmSync(archive);
+      made.add(tag);
+    }
   }
   return wanted.filter((name) => !made.has(name));
 }

@@ -18,7 +18,7 @@ export const AGENTS = ['actorlet', 'kubelet'] as const;
 export type Agent = (typeof AGENTS)[number];
 
 /** Of a bridge of this node: an API server goes to no node on the loopback. */
-const NODE_IP = '198.18.77.1';
+export const NODE_IP = '198.18.77.1';
 const BRIDGE = 'node0';
 const READY = { timeoutMs: 120_000, everyMs: 200 };
 const GONE = { timeoutMs: 60_000, everyMs: 500 };
@@ -49,17 +49,8 @@ export class SpecNode {
   }
 
   static async start(o: { images: readonly string[]; dir: string }): Promise<SpecNode> {
-    for (const args of [
-      ['link', 'add', BRIDGE, 'type', 'bridge'],
-      ['addr', 'add', `${NODE_IP}/24`, 'dev', BRIDGE],
-      ['link', 'set', BRIDGE, 'up'],
-      // An address that nobody answers at: a name of a registry is not found, and no call waits for the network.
-      ['route', 'add', 'unreachable', 'default'],
-    ])
-      execFileSync('ip', args, { stdio: 'pipe' });
-    const lab = await startContainerd();
-    noteCgroup(o.dir, lab.cgroupParent);
-    const missing = importImages(o.images, { agnhost: asset('agnhost'), dir: o.dir, ctr: (...args) => lab.ctr(...args) });
+    // An address that nobody answers at: a name of a registry is not found, and no call waits for the network.
+    const { lab, missing } = await startRuntime({ ...o, route: ['unreachable', 'default'] });
     const plane = await startControlPlane({
       ...{ controllerManager: true, scheduler: true },
       flags: { 'kube-apiserver': ['--bind-address=0.0.0.0', `--advertise-address=${NODE_IP}`, '--endpoint-reconciler-type=lease'] },
@@ -70,10 +61,6 @@ export class SpecNode {
     // Plugins of the specs come to the folder that every kubelet has by default.
     mkdirSync(daemon.rootDir, { recursive: true });
     execFileSync('mount', ['--bind', daemon.rootDir, '/var/lib/kubelet'], { stdio: 'pipe' });
-    await createCgroups().create(lab.cgroupParent);
-    // The reference kubelet asks for it in this hierarchy too.
-    const named = join('/sys/fs/cgroup/systemd', lab.cgroupParent);
-    if (existsSync('/sys/fs/cgroup/systemd') && !existsSync(named)) mkdirSync(named);
     const reference = await createReferenceKubelet({ plane, daemon, port: await freePort() });
     return new SpecNode({ lab, plane, daemon, reference, proxy: startProxy(plane, o.dir), missing });
   }
@@ -130,6 +117,29 @@ export class SpecNode {
     };
     return spec.taints === undefined && status.conditions.some((c) => c.type === 'Ready' && c.status === 'True');
   }
+}
+
+/** The address of the node, a containerd with the images that there are, and the cgroup of its pods. */
+export async function startRuntime(o: { images: readonly string[]; dir: string; route: readonly string[] }): Promise<{
+  lab: Containerd;
+  /** Images that no stand-in is made for. */
+  missing: readonly string[];
+}> {
+  for (const args of [
+    ['link', 'add', BRIDGE, 'type', 'bridge'],
+    ['addr', 'add', `${NODE_IP}/24`, 'dev', BRIDGE],
+    ['link', 'set', BRIDGE, 'up'],
+    ['route', 'add', ...o.route],
+  ])
+    execFileSync('ip', args, { stdio: 'pipe' });
+  const lab = await startContainerd();
+  noteCgroup(o.dir, lab.cgroupParent);
+  const missing = importImages(o.images, { agnhost: asset('agnhost'), dir: o.dir, ctr: (...args) => lab.ctr(...args) });
+  await createCgroups().create(lab.cgroupParent);
+  // The reference kubelet asks for it in this hierarchy too.
+  const named = join('/sys/fs/cgroup/systemd', lab.cgroupParent);
+  if (existsSync('/sys/fs/cgroup/systemd') && !existsSync(named)) mkdirSync(named);
+  return { lab, missing };
 }
 
 /** The same for both agents. */

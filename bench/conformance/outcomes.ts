@@ -29,8 +29,9 @@ export function outcomesOf(junit: string, missing: readonly string[]): SpecOutco
     const said = unescaped(/<(?:failure|error|skipped) message="([^"]*)"/.exec(body)?.[1] ?? '');
     const why = said.split('\n', 1)[0]?.slice(0, WHY_CHARS_MAX) ?? '';
     if (status === 'passed') outcomes[name] = { result: 'passed', why: '', image: '', tries: 1 };
-    // What was not chosen is skipped without a reason.
-    else if (status === 'skipped' && why.includes(' - ')) outcomes[name] = { result: 'skipped', why, image: '', tries: 1 };
+    // What was not chosen is skipped without a reason. The rest of an ordered group whose first spec failed did not run.
+    else if (status === 'skipped' && why.includes(' - ') && !why.includes('in an ordered container failed'))
+      outcomes[name] = { result: 'skipped', why, image: '', tries: 1 };
     else if (status === 'failed' || status === 'panicked')
       outcomes[name] = { result: 'failed', why, image: missing.find((image) => body.includes(image)) ?? '', tries: 1 };
   }

@@ -1,7 +1,10 @@
-/** The programs of the specs: `e2e.test`, run by `ginkgo`. */
+/** The programs of the specs: `e2e.test` and `e2e_node.test`, run by `ginkgo`. */
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { OF_NODE_TESTS } from './groups.ts';
+import type { Agent } from './node.ts';
+import type { NodeTests } from './nodeTests.ts';
 import { focusOf, namesOf, outcomesOf, type SpecOutcomes } from './outcomes.ts';
 
 /** Of what a spec may take after its time: its namespace goes. */
@@ -38,42 +41,70 @@ export class SpecPrograms {
     return out.split('\n').filter((line) => /^\S+\/\S+:\S+$/.test(line));
   }
 
-  /** The names of all specs of the release. */
+  /** The names of all specs of the release; those that `e2e_node.test` alone has begin with `e2e_node: `. */
   async names(): Promise<string[]> {
+    const names = await this.#namesOf(this.#tests, ['--provider=skeleton']);
+    const nodeTests = optionalAsset('e2e_node.test');
+    if (nodeTests === undefined) return names;
+    const known = new Set(names);
+    const own = (await this.#namesOf(nodeTests, [])).filter((name) => !known.has(name));
+    return [...names, ...own.map((name) => `${OF_NODE_TESTS}${name}`)];
+  }
+
+  async #namesOf(program: string, args: readonly string[]): Promise<string[]> {
     const file = join(this.#dir, 'all.xml');
-    const { out } = await ran(this.#tests, [
-      '--ginkgo.dry-run',
-      '--ginkgo.silence-skips',
-      `--ginkgo.junit-report=${file}`,
-      '--provider=skeleton',
-    ]);
-    if (!existsSync(file)) throw new Error(`${this.#tests} lists no specs: ${out.slice(-2_000)}`);
+    rmSync(file, { force: true });
+    const { out } = await ran(program, ['--ginkgo.dry-run', '--ginkgo.silence-skips', `--ginkgo.junit-report=${file}`, ...args]);
+    if (!existsSync(file)) throw new Error(`${program} lists no specs: ${out.slice(-2_000)}`);
     return namesOf(readFileSync(file, 'utf8'));
   }
 
   /** What came of these within a time. `processes`: how many run at once. */
-  async run(
-    names: readonly string[],
-    o: { agent: string; processes: number; seconds: number; kubeconfig: string; missing: readonly string[] },
-  ): Promise<SpecOutcomes> {
-    const report = `${o.agent}.xml`;
+  async run(names: readonly string[], o: Run & { kubeconfig: string; missing: readonly string[] }): Promise<SpecOutcomes> {
     const args = [
-      ...[`--nodes=${Math.min(o.processes, names.length)}`, `--focus=${focusOf(names)}`, '--no-color', '--keep-going', '--silence-skips'],
-      ...[`--timeout=${o.seconds}s`, `--grace-period=${GRACE_S}s`, '--output-interceptor-mode=none'],
-      ...[`--output-dir=${this.#dir}`, `--junit-report=${report}`, this.#tests, '--'],
       ...[`--kubeconfig=${o.kubeconfig}`, '--provider=skeleton', '--num-nodes=1', '--minStartupPods=0'],
       ...['--delete-namespace-on-failure=true', '--node-schedulable-timeout=2m', '--disable-log-dump=true'],
     ];
-    const { out } = await ran(this.#ginkgo, args);
+    return outcomesOf(await this.#report(names, { ...o, program: this.#tests, args, env: process.env }), o.missing);
+  }
+
+  /** The same, of specs of `e2e_node.test`, which starts the agent. */
+  async runOfNode(names: readonly string[], o: Run & { node: NodeTests; agent: Agent }): Promise<SpecOutcomes> {
+    const { program, env, missing } = o.node;
+    const own = names.map((name) => name.replace(OF_NODE_TESTS, ''));
+    const outcomes = outcomesOf(await this.#report(own, { ...o, program, args: o.node.args(o.agent), env }), missing);
+    return Object.fromEntries(Object.entries(outcomes).map(([name, outcome]) => [`${OF_NODE_TESTS}${name}`, outcome]));
+  }
+
+  /** Of JUnit. */
+  async #report(names: readonly string[], o: Run & { program: string; args: readonly string[]; env: NodeJS.ProcessEnv }): Promise<string> {
+    const report = `${o.agent}.xml`;
     const file = join(this.#dir, report);
+    rmSync(file, { force: true });
+    const args = [
+      ...[`--nodes=${Math.min(o.processes, names.length)}`, `--focus=${focusOf(names)}`, '--no-color', '--keep-going', '--silence-skips'],
+      ...[`--timeout=${o.seconds}s`, `--grace-period=${GRACE_S}s`, '--output-interceptor-mode=none'],
+      ...[`--output-dir=${this.#dir}`, `--junit-report=${report}`, o.program, '--', ...o.args],
+    ];
+    const { out } = await ran(this.#ginkgo, args, o.env);
     if (!existsSync(file)) throw new Error(`the specs did not run: ${out.slice(-4_000)}`);
-    return outcomesOf(readFileSync(file, 'utf8'), o.missing);
+    return readFileSync(file, 'utf8');
   }
 }
 
-function ran(program: string, args: readonly string[]): Promise<{ code: number | null; out: string }> {
+interface Run {
+  agent: string;
+  processes: number;
+  seconds: number;
+}
+
+function ran(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<{ code: number | null; out: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
     const chunks: Buffer[] = [];
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => void chunks.push(chunk));
     child.once('error', reject);

@@ -34,6 +34,7 @@ describe('outcomes', () => {
       [flakes, 'failed', 'expected 1\nto equal 2'],
       [fails, 'skipped', 'skipped - needs two nodes'],
       [lacks, 'skipped', 'skipped'],
+      [spec('comes later'), 'skipped', 'skipped - Spec skipped because an earlier spec in an ordered container failed'],
       [waits, 'interrupted'],
       ['[BeforeSuite]', 'passed'],
     ]);
@@ -84,6 +85,7 @@ it('groups take each spec once, the conformance of nodes first', () => {
   const serial = '[It] [sig-node] Kubelet [Serial] does it [sig-node, Serial]';
   const cloud = '[It] [sig-storage] In-tree Volumes [Driver: azure-disk] does it [sig-storage]';
   expect([runs, serial, cloud].map(groupOf)).toEqual(['node conformance', 'node, serial and slow', undefined]);
+  expect([runs, serial].map((name) => groupOf(`e2e_node: ${name}`))).toEqual(['e2e_node', 'e2e_node, serial']);
   expect(inOrder([serial, cloud, ...all], [])).toEqual([...[...all].sort(), serial]);
   expect(inOrder([serial, ...all], ['node, serial and slow'])).toEqual([serial]);
 });
