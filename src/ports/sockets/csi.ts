@@ -9,6 +9,11 @@ export interface CsiCall {
   signal: AbortSignal;
 }
 
+/** As programs of Go print a status of gRPC: callers look for it in messages. */
+export function rpcError({ code, details }: { code: number; details: string }): string {
+  return `rpc error: code = ${CODE_NAMES[code] ?? code} desc = ${details}`;
+}
+
 /** What a plugin answered in place of a result, or that it did not answer. */
 export class CsiError extends Error {
   readonly method: string;
@@ -16,7 +21,7 @@ export class CsiError extends Error {
   readonly code: number;
   readonly details: string;
   constructor(o: { method: string; code: number; details: string }) {
-    super(`rpc error: code = ${CODE_NAMES[o.code] ?? o.code} desc = ${o.details}`);
+    super(rpcError(o));
     this.name = 'CsiError';
     this.method = o.method;
     this.code = o.code;

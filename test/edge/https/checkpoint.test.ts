@@ -34,7 +34,10 @@ describe('a checkpoint', () => {
       `${CHECKPOINT}?timeout=soon`,
     ])
       expect([path, (await post(path)).status]).toEqual([path, 404]);
-    expect(await post(CHECKPOINT)).toMatchObject({ status: 500, body: 'checkpointing of default/web/main failed (not supported)\n' });
+    expect(await post(CHECKPOINT)).toMatchObject({
+      status: 500,
+      body: 'checkpointing of default/web/main failed (rpc error: code = Unimplemented desc = not supported)\n',
+    });
     s.cri.ListContainers = () => ({ containers: [] });
     expect(await post(CHECKPOINT)).toMatchObject({ status: 500, body: 'checkpointing of default/web/main failed (it does not run)\n' });
     expect((await s.ask(CHECKPOINT)).status).toBe(405);

@@ -3,6 +3,7 @@
 import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
+import { rpcError } from '../../../ports/sockets/csi.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { json, METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers/answers.ts';
@@ -39,7 +40,7 @@ export async function checkpoint(o: CheckpointPage, req: HttpRequest, parts: rea
     const request = { containerId: running.id, location, timeout: Math.max(0, seconds) };
     await o.cri.read('CheckpointContainer', request, { signal: req.signal });
   } catch (error) {
-    const why = error instanceof CriError ? error.details : messageOf(error);
+    const why = error instanceof CriError ? rpcError(error) : messageOf(error);
     return text(`checkpointing of ${namespace}/${pod}/${container} failed (${why})\n`, 500);
   }
   o.ports.log.info({ pod: `${namespace}/${pod}`, container, file: location }, 'a checkpoint of a container was written');
