@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Authority } from '@actorlet/fleet/src/boot/plane/authority.ts';
-import { busyboxFiles, dockerArchive, type ImageConfig } from '../../test/e2e/lab/images.ts';
+import { busyboxFiles, dockerArchive, type ImageConfig, ROOT } from '../../test/e2e/lab/images.ts';
 import type { TarEntry } from '../../test/e2e/lab/tar.ts';
 import { optionalAsset } from './programs.ts';
 
@@ -66,7 +66,7 @@ function ofProgram(name: string, layer: readonly TarEntry[]): StandIn[] {
   const path = optionalAsset(name);
   if (path === undefined) return [];
   const program: TarEntry = { kind: 'file', path: name, data: readFileSync(path), mode: 0o755 };
-  const folders = ['tmp/', 'etc/'].map((path): TarEntry => ({ kind: 'dir', path, mode: path === 'tmp/' ? 0o1777 : 0o755 }));
+  const folders = [...ROOT, ...['tmp/', 'etc/'].map((path): TarEntry => ({ kind: 'dir', path, mode: path === 'tmp/' ? 0o1777 : 0o755 }))];
   return [
     {
       pattern: new RegExp(`/${name}:`),
