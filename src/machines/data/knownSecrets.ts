@@ -12,6 +12,9 @@ const ENCODED_CHARS_MAX = 16_384;
 /** Characters of secrets that are compared with one text: a quarter of a second. A pod may have thousands that begin alike. */
 const COMPARED_CHARS_MAX = 50_000_000;
 
+/** After a text that was cut: its end may be the first part of a secret. */
+const CUT = /\.\.\.|…/g;
+
 /** Programs quote the words of a command; so short ones are found there alone. */
 const QUOTED = /(?<=["'`])[^"'`\\\s]{4,7}(?=\\?["'`])/g;
 
@@ -95,6 +98,7 @@ export class KnownSecrets {
   /** `found` null: too much would have to be compared. */
   *#in(text: string): Generator<{ at: number; found: Found | null }> {
     let compared = 0;
+    let cuts: number[] | null = null;
     for (let at = 0; at + FOUND_ANYWHERE_MIN <= text.length; at++) {
       if (!this.#starts.has(startOf(text, at))) continue;
       const begun = this.#byStart.get(text.slice(at, at + FOUND_ANYWHERE_MIN));
@@ -106,6 +110,16 @@ export class KnownSecrets {
         const made = begun?.of.get(length)?.get(one);
         if (made !== undefined) found = { text: one, made };
         if (found !== undefined || compared > COMPARED_CHARS_MAX) break;
+      }
+      if (found === undefined && begun !== undefined) {
+        cuts ??= Array.from(text.matchAll(CUT), ({ index }) => index).reverse();
+        while ((cuts.at(-1) ?? text.length) < at + FOUND_ANYWHERE_MIN) cuts.pop();
+        const end = cuts.at(-1) ?? Number.POSITIVE_INFINITY;
+        for (const [length, alike] of end - at < (begun.lengths[0] ?? 0) ? begun.of : []) {
+          if (found !== undefined || length <= end - at) continue;
+          compared += alike.size * (end - at);
+          found = cutOff(alike, text.slice(at, end));
+        }
       }
       if (compared > COMPARED_CHARS_MAX) {
         yield { at, found: null };
@@ -138,6 +152,13 @@ export class KnownSecrets {
     this.#starts.clear();
     this.#chars = 0;
   }
+}
+
+/** The first part of one of them. */
+function cutOff(alike: ReadonlyMap<string, string>, part: string): Found | undefined {
+  for (const [text, made] of alike)
+    if (text.startsWith(part)) return { text: part, made: made.length === text.length ? made.slice(0, part.length) : made };
+  return undefined;
 }
 
 function startOf(text: string, at: number): number {

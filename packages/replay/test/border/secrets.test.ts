@@ -370,6 +370,13 @@ describe('a text', () => {
     writings.push(Buffer.from(secret).toString('hex'), Buffer.from(secret).toString('base64url'));
     for (const written of writings) expect(s.text(`exec: ${written}: not found`, by('free'))).not.toContain(written);
     expect(s.text('it says secret-2', by('free'))).toBe(first);
+    // Where a program cuts its text, what stands before is the first part of one.
+    for (const written of writings)
+      for (const cut of ['...', '…', '... (9000 characters)']) {
+        const torn = `exec: ${written.slice(0, -2)}${cut}`;
+        expect([s.text(torn, by('free')).includes(written.slice(0, -2)), s.hides(torn)]).toEqual([false, true]);
+      }
+    expect(s.text('a pod in secre...', by('free'))).toBe('a pod in secre...');
   });
 
   it('is looked through in time that grows with its length alone', ({ s }) => {
