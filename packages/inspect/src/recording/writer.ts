@@ -8,7 +8,10 @@ import { RECORDER_CAPACITY } from '@actorlet/kubelet/actors/recorder/recorder.ts
 import type { Inspected } from '@actorlet/kubelet/actors/recorder/source.ts';
 import type { SupervisionEvent } from '@actorlet/kubelet/actors/supervision/types.ts';
 import { shownImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
+import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import { podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { RuntimeCall } from '@actorlet/kubelet/machines/recorder/podHistory.ts';
+import { secretsOfPod } from '@actorlet/shown/src/deaths/gathered.ts';
 import { withoutSecrets } from './facts/hidden.ts';
 import { type Fact, Look } from './facts/look.ts';
 import type { RowFact } from './facts/row.ts';
@@ -67,6 +70,7 @@ export class RecordingWriter implements Disposable {
   #charts = 0;
   #calls: { uid: string; call: RuntimeCall }[] = [];
   #ended = false;
+  readonly #learned = new WeakSet<Pod>();
 
   constructor(node: Inspected, sink: Sink) {
     this.#node = node;
@@ -103,6 +107,14 @@ export class RecordingWriter implements Disposable {
       this.flush();
     } catch (error) {
       this.#node.log.warn({ err: String(error) }, 'recording: one part was left out');
+    }
+  }
+
+  /** Programs repeat what an earlier daemon gave them: that is known from the definitions alone. */
+  #learn(): void {
+    for (const { pod } of this.#node.tree.registry.read(podsView)?.value.records.values() ?? []) {
+      if (!this.#learned.has(pod)) this.#node.history.learn(secretsOfPod(pod));
+      this.#learned.add(pod);
     }
   }
 
@@ -176,6 +188,7 @@ export class RecordingWriter implements Disposable {
   }
 
   #entries(): RecordingFrame[] {
+    this.#learn();
     const { recorder } = this.#node;
     const { recorded } = recorder;
     const entries = recorder.since(this.#next, RECORDER_CAPACITY);

@@ -278,4 +278,16 @@ describe('a recording', () => {
     expect(bytes.includes('web-n1')).toBe(true);
     expect(bytes.includes(SECRET)).toBe(false);
   });
+
+  it('holds no word that a runtime repeats of what an earlier daemon gave it', async () => {
+    await using h = await virtualNode(RECORD);
+    const refusal = { kind: 'refuse', code: 2, details: `exec: "${SECRET}": executable file not found` } as const;
+    h.faults.fault = (method) => (method === 'RunPodSandbox' ? refusal : undefined);
+    const { sink, writer } = recorded(h);
+    h.write('web', pod('web', { container: { command: [SECRET] } }));
+    await h.advance(20_000);
+    writer.end();
+    const bytes = Buffer.concat(sink.parts);
+    expect([bytes.includes('executable file not found'), bytes.includes(SECRET)]).toEqual([true, false]);
+  });
 });
