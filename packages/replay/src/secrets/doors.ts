@@ -20,7 +20,8 @@ import { PublicNames } from './publicNames.ts';
  * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
  * - `token`: a token; after a scheme in a header.
- * - `kept`: free text that the node reads again later: it stays what it was written as. `annotated`: a file of annotations.
+ * - `kept`: free text that the node reads again later: it stays what it was written as. `kept64`: the same in base64. `annotated`: a
+ *   file of annotations.
  * - `stream`: a URL that opens a session of the runtime's streaming server.
  * - `image`: what stands before an `@`. `link`: a URL, whole or without its beginning: its user, and what follows its path.
  * - `option`: options of a mount, of which a user, a password or a key is secret.
@@ -34,7 +35,7 @@ import { PublicNames } from './publicNames.ts';
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'line' | 'variable' | 'variables' | 'base64' | 'auth')
   | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
-  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'annotated' | 'folder' | 'bundle');
+  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'kept64' | 'annotated' | 'folder' | 'bundle');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -154,6 +155,7 @@ export class Doors {
     this.names.note(key, owner, at.key);
     switch (at.door) {
       case 'free':
+        if (at.key === 'binaryData') return 'kept64';
         if (at.key === 'data') return ofText(Reflect.get(owner, key), RULES.get(key)?.(Reflect.get(owner, key), at, owner));
         break;
       case 'open':

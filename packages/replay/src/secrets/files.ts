@@ -1,16 +1,22 @@
 /** Files that the node reads, of which parts are secret. */
 import { withResponses } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
+import type { Door, Doors, Place } from './doors.ts';
 import { parsedOf } from './encodings.ts';
 
-/** Variables that device plugins gave, in the node's record. */
-export function devicesText(text: string, standIn: (value: string) => string): string {
-  const hidden = (envs: Readonly<Record<string, string>>) =>
-    Object.fromEntries(Object.entries(envs).map(([name, value]) => [name, standIn(value)]));
+/** Variables and annotations that device plugins gave, in the node's record. */
+export function devicesText(text: string, made: (value: string, at: Place) => string, doors: Pick<Doors, 'of'>): string {
+  const each = (all: Readonly<Record<string, string>>, of: (key: string) => Door) =>
+    Object.fromEntries(Object.entries(all).map(([key, value]) => [key, made(value, { key, door: of(key) })]));
+  const noted = (all: object) => (key: string) => doors.of(key, all, { key: 'annotations', door: 'open' });
   try {
-    return withResponses(text, (response) => ({ ...response, envs: hidden(response.envs) }));
+    return withResponses(text, (r) => ({
+      ...r,
+      envs: each(r.envs, () => 'secret'),
+      annotations: each(r.annotations, noted(r.annotations)),
+    }));
   } catch {
     // The tree believes such a record as little.
-    return standIn(text);
+    return made(text, { key: '', door: 'secret' });
   }
 }
 

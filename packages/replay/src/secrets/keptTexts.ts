@@ -3,6 +3,10 @@
  * same, whatever secrets are met later: else the node would find another text on the disk than it wrote.
  */
 import { goQuote } from '@actorlet/kubelet/machines/text/go/goQuote.ts';
+import { textOf } from '../values.ts';
+import { decodedBase64, encodedBase64 } from './encodings.ts';
+
+const NO_TEXT = Uint8Array.of(0xff);
 
 /** Texts that are remembered, and their characters. */
 const TEXTS_MAX = 20_000;
@@ -26,6 +30,13 @@ export class KeptTexts {
     this.#note(text, made);
     if (text.length <= QUOTED_CHARS_MAX) this.#note(goQuote(text), goQuote(made));
     return made;
+  }
+
+  /** Of what a text holds in base64. Bytes that are no text stay. */
+  ofBase64(text: string, make: (text: string) => string): string {
+    const inner = textOf(decodedBase64(text) ?? NO_TEXT);
+    const made = inner === null ? null : this.of(inner, make);
+    return made === null || made === inner ? text : encodedBase64(new TextEncoder().encode(made));
   }
 
   /** What was made of it; null: it was not here. */

@@ -99,8 +99,6 @@ export class Secrets {
     return this.#doors.ofAnswer(name, args);
   }
 
-  // What comes in.
-
   /** The text as it is written down. */
   text(text: string, at: Place): string {
     switch (at.door) {
@@ -110,6 +108,8 @@ export class Secrets {
         return this.free(text);
       case 'kept':
         return this.#kept.of(text, (one) => this.free(one));
+      case 'kept64':
+        return this.#kept.ofBase64(text, (one) => this.free(one));
       case 'annotated':
         return downwardText(text, (value) => this.#kept.known(value));
       case 'words':
@@ -146,7 +146,7 @@ export class Secrets {
       case 'lines':
         return this.#lastWords.of(text);
       case 'devices':
-        return this.#hash === null ? text : devicesText(text, (value) => this.standIn(value));
+        return this.#hash === null ? text : devicesText(text, (value, at) => this.text(value, at), this.#doors);
       case 'label':
         return this.#label(text);
       case 'folder':

@@ -103,6 +103,7 @@ function shared(h: VirtualNode): void {
   post(h, 'configmaps', {
     metadata: { name: 'c' },
     data: { text: 'in eu-central-1', env: 'production', password: 'abc', token: 'of production' },
+    binaryData: { url: btoa(`x://me:${hidden('binary')}@db.test/x`), bytes: '//79' },
   });
   const volumes = [
     { name: 'd', downwardAPI: { items } },
