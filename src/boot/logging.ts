@@ -3,13 +3,13 @@ import pino from 'pino';
 import type { LoggingConfig } from '../machines/config/config.ts';
 import { put } from '../machines/data/own.ts';
 import { oneLine } from '../machines/text/oneLine.ts';
+import { MASKED, withShownUrls } from '../machines/text/shownUrl.ts';
 import type { Logger } from '../ports/ports.ts';
 
 /** Fields whose values are secrets, at the top of a line and one and two levels down. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   ...['env', 'envs', 'auth', 'authorization', 'token', 'password', 'secret', 'headers', 'staticPodURLHeader'],
 ]);
-const MASKED = '<masked>';
 
 /** From this verbosity on, debug lines are written too. */
 const DEBUG_VERBOSITY = 4;
@@ -69,7 +69,8 @@ class VerbosityLogger implements Logger {
   }
 }
 
-function short(text: string): string {
+function short(given: string): string {
+  const text = withShownUrls(given);
   return text.length <= TEXT_CHARS_MAX ? text : `${text.slice(0, TEXT_CHARS_MAX)}... (${text.length} characters)`;
 }
 

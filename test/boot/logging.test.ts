@@ -85,5 +85,11 @@ describe('the log', () => {
     expect(out.map((line) => line.split('<masked>').length - 1)).toEqual([7, 8]);
     expect(out.every((line) => line.includes('broken'))).toBe(true);
     expect(fields, 'what is logged stays as it is').toEqual(before);
+    log.warn(
+      { err: new Error('GET https://me:hush@h/x?token=hush: 500') },
+      'Readiness probe failed: Get "http://10.0.0.1:80/x?k=hush": EOF',
+    );
+    expect(out.at(-1)).toContain('10.0.0.1:80/x?<masked>');
+    expect(out.at(-1)).not.toContain('hush');
   });
 });

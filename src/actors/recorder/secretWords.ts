@@ -3,10 +3,9 @@
  * A runtime repeats them in its errors. They are hidden where the flight recorder is written to a file.
  */
 import { KnownSecrets } from '../../machines/data/knownSecrets.ts';
-import { AUTHORIZATION, MASKED } from '../../machines/text/shownUrl.ts';
+import { AUTHORIZATION, MASKED, withShownUrls } from '../../machines/text/shownUrl.ts';
 import type { CriMethod, CriRequest } from '../../machines/wire/criCalls.ts';
 
-const URLS = /(?<![a-z0-9+.-])([a-z0-9+.-]+:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
 const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
 
 export class SecretWords {
@@ -30,12 +29,7 @@ export class SecretWords {
 
   /** The text without them, and without what URLs and tokens hide. */
   hidden(text: string): string {
-    let shown = this.#known.without(text);
-    if (shown.includes('://'))
-      shown = shown.replace(URLS, (url, scheme: string, rest: string, query: string | undefined) => {
-        const user = url.slice(scheme.length).startsWith(rest) ? '' : `${MASKED}@`;
-        return `${scheme}${user}${rest}${query === undefined ? '' : `?${MASKED}`}`;
-      });
+    let shown = withShownUrls(this.#known.without(text));
     if (shown.includes('eyJ')) shown = shown.replace(TOKEN, MASKED);
     return shown.replace(AUTHORIZATION, `$1$2${MASKED}`);
   }

@@ -14,6 +14,16 @@ export function shownUrl(text: string): string {
   return `${url.protocol}//${secret ? `${MASKED}@` : ''}${url.host}${url.pathname}${url.search === '' ? '' : `?${MASKED}`}`;
 }
 
+const URLS = /(?<![a-z0-9+.-])([a-z0-9+.-]+:\/\/)(?:[^\s/?#"'<>\\]*@)?([^\s?#"'<>\\]*)(\?[^\s"'<>\\]*)?/gi;
+/** A text with URLs in it, each without its user and its query. */
+export function withShownUrls(text: string): string {
+  if (!text.includes('://')) return text;
+  return text.replace(URLS, (url, scheme: string, rest: string, query: string | undefined) => {
+    const user = url.slice(scheme.length).startsWith(rest) ? '' : `${MASKED}@`;
+    return `${scheme}${user}${rest}${query === undefined ? '' : `?${MASKED}`}`;
+  });
+}
+
 /** An endpoint, with or without a scheme: some write a user before its host. */
 export function shownEndpoint(text: string): string {
   return shownUrl(text).replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, `$1${MASKED}@`);
