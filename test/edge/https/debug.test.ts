@@ -9,8 +9,8 @@ const withProfiler = (profiler: Profiler, o: Parameters<typeof start>[0] = {}) =
 describe('/debug/pprof', () => {
   it('lists what there is, and says what there is not', async () => {
     const s = await withProfiler(createProfiler());
-    for (const path of ['/debug/pprof', '/debug/pprof/'])
-      expect((await s.ask(path)).body).toMatch(/profile\?seconds=30.*heap\?seconds=5.*allocs\?seconds=5.*goroutine/s);
+    expect((await s.ask('/debug/pprof')).headers.location).toBe('/debug/pprof/');
+    expect((await s.ask('/debug/pprof/')).body).toMatch(/profile\?seconds=30.*heap\?seconds=5.*allocs\?seconds=5.*goroutine/s);
     for (const path of [
       '/debug/pprof/trace',
       '/debug/pprof/mutex',

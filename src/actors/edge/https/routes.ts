@@ -94,12 +94,7 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
       },
     ],
   ]);
-  if (o.checkpoints) {
-    const page = { ports: { ...ctx.ports, log: ctx.log }, cri, rootDir: o.rootDir, find };
-    table.set('checkpoint', (req, parts) => checkpoint(page, req, parts));
-  }
-  for (const [name, page] of zPages(ctx, o)) table.set(name, page);
-  const off: Page = () => DISABLED;
+  const off = withSlash(() => DISABLED);
   const translated = o.webSockets
     ? ctx.ports.metrics.counter('kubelet_websocket_streaming_requests_total', WEB_SOCKETS_HELP, ['subresource'])
     : null;
@@ -124,8 +119,18 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
   for (const [name, page] of debugging) table.set(name, o.debugging ? page : off);
   const actors = () => o.own?.tree() ?? [];
   const debug = { profiler: ctx.ports.profiler, log: ctx.log, profiling: o.profiling, flags: o.debugFlags, actors };
-  table.set('debug', (req, parts) => (o.debugging ? debugPages(debug, req, parts) : parts[0] === 'pprof' ? DISABLED : NOT_FOUND));
+  const profiles = withSlash((req, below) => (o.debugging ? debugPages(debug, req, ['pprof', ...below]) : DISABLED));
+  const others: Page = (req, parts) => (o.debugging ? debugPages(debug, req, parts) : NOT_FOUND);
+  table.set('debug', (req, parts) => (parts[0] === 'pprof' ? profiles(req, parts.slice(1)) : others(req, parts)));
   if (!o.debugging) return table;
+  if (o.checkpoints) {
+    const page = { ports: { ...ctx.ports, log: ctx.log }, cri, rootDir: o.rootDir, find };
+    table.set(
+      'checkpoint',
+      withSlash((req, parts) => checkpoint(page, req, parts)),
+    );
+  }
+  for (const [name, page] of zPages(ctx, o)) table.set(name, page);
   table.set(
     'configz',
     alone((req) => (isGet(req) ? json({ kubeletconfig: o.inspect.configz() }) : METHOD_NOT_ALLOWED)),
