@@ -84,7 +84,14 @@ function volumes(h: VirtualNode): void {
     spec: { ...rules, volumeLifecycleModes: ['Persistent', 'Ephemeral'] },
   });
   post(h, 'serviceaccounts', { metadata: { name: 'default' } });
-  const data = { a: btoa('x'), b: btoa('other'), c: btoa('true'), d: btoa(hidden('secretOfDriver')), e: btoa('\xff\xfe') };
+  const data = {
+    a: btoa('x'),
+    b: btoa('other'),
+    c: btoa('true'),
+    d: btoa(hidden('secretOfDriver')),
+    e: btoa('\xff\xfe'),
+    f: btoa('\xef\xbb\xbfhunter2-bom'),
+  };
   post(h, 'secrets', { metadata: { name: 'login' }, type: 'Opaque', data });
   const claimed = (name: string, pv: object, metadata: object = {}) => {
     const at = `${NS}/persistentvolumeclaims`;
@@ -180,6 +187,8 @@ it('no secret in manifests that are wrong, volumes and odd requests is written, 
 
   expect(doors.length).toBeGreaterThan(25);
   const outside = JSON.stringify([h.drivers.calls, h.mounts.table]);
+  // As the kubelet: all of its bytes.
+  expect(outside).toContain('\ufeffhunter2-bom');
   expect([found(outside).length > 4, /token\.[0-9a-f]{8}-/.test(outside)]).toEqual([true, true]);
   expect(daemons).toHaveLength(2);
   for (const lines of daemons) {

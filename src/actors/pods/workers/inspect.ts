@@ -257,7 +257,7 @@ function present<T>(value: T | null): value is T {
 async function tail(fs: HostFs, { path, folder, bytesMax }: { path: string; folder: string; bytesMax: number }): Promise<string | null> {
   if (path === '') return null;
   try {
-    return new TextDecoder().decode(await fs.readTail(path, { bytesMax, within: [folder] }));
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await fs.readTail(path, { bytesMax, within: [folder] }));
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null;
     return messageOf(error);

@@ -70,7 +70,7 @@ function tailBytes(text: string, bytesMax: number): string {
   if (bytes.length <= bytesMax) return text;
   let from = bytes.length - bytesMax;
   while (from < bytes.length && ((bytes[from] ?? 0) & 0xc0) === 0x80) from += 1;
-  return new TextDecoder().decode(bytes.subarray(from));
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(from));
 }
 
 /** The first bytes of a text, cut between characters. */
@@ -79,7 +79,7 @@ export function headBytes(text: string, bytesMax: number): string {
   if (bytes.length <= bytesMax) return text;
   let to = bytesMax;
   while (to > 0 && ((bytes[to] ?? 0) & 0xc0) === 0x80) to -= 1;
-  return new TextDecoder().decode(bytes.subarray(0, to));
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, to));
 }
 
 /** Bytes that each message of this status may have. */

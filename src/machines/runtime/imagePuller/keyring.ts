@@ -84,7 +84,7 @@ function entriesOf(secret: ApiSecret): Credential[] | string {
 export function dockerCredentials(kind: DockerFile, bytes: Uint8Array): Credential[] | string {
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
     return 'is not JSON';
   }
@@ -104,7 +104,7 @@ function authOf(entry: Record<string, unknown>): AuthConfig | null {
   if (textOf(entry.auth) === '') return { username: textOf(entry.username), password: textOf(entry.password) };
   let decoded: string;
   try {
-    decoded = new TextDecoder().decode(Uint8Array.from(atob(textOf(entry.auth)), (c) => c.charCodeAt(0)));
+    decoded = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(atob(textOf(entry.auth)), (c) => c.charCodeAt(0)));
   } catch {
     return null;
   }

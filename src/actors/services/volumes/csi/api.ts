@@ -91,7 +91,7 @@ export function csiApi(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nod
 
 function decodeBase64(value: string, failed: () => Error): string {
   try {
-    return new TextDecoder().decode(Uint8Array.from(atob(value), (c) => c.charCodeAt(0)));
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(atob(value), (c) => c.charCodeAt(0)));
   } catch {
     throw failed();
   }
