@@ -11,6 +11,11 @@ export async function ifThere<T>(work: Promise<T>): Promise<T | null> {
     throw error;
   }
 }
+/** A text that this node wrote; null where the file is not there. */
+export async function textIfThere(fs: Pick<HostFs, 'readFile'>, path: string, bytesMax: number): Promise<string | null> {
+  const bytes = await ifThere(fs.readFile(path, { bytesMax, own: true }));
+  return bytes === null ? null : new TextDecoder().decode(bytes);
+}
 /** Names in a directory; none where it is not there. */
 export async function listIfThere(fs: Pick<HostFs, 'readdir'>, dir: string): Promise<string[]> {
   return (await ifThere(fs.readdir(dir))) ?? [];

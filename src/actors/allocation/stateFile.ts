@@ -1,6 +1,6 @@
 /** The state file of a provider, in the node's root directory: written aside, then put in place. */
 import { messageOf } from '../../machines/text/errors.ts';
-import { ifThere } from '../../ports/ifThere.ts';
+import { textIfThere } from '../../ports/ifThere.ts';
 import { LastingFolder } from '../../ports/lastingFolder.ts';
 import { inTurn } from '../../ports/turns.ts';
 import type { ActorCtx } from '../supervision/types.ts';
@@ -32,8 +32,7 @@ export class StateFile {
   /** Null: there is none. Rejects where it cannot be read. */
   async read(): Promise<string | null> {
     const { fs } = this.#ctx.ports;
-    const bytes = await this.#inTurn(() => ifThere(fs.readFile(this.path, { bytesMax: this.#o.bytesMax, own: true })));
-    return bytes === null ? null : new TextDecoder().decode(bytes);
+    return this.#inTurn(() => textIfThere(fs, this.path, this.#o.bytesMax));
   }
 
   async write(text: string): Promise<void> {

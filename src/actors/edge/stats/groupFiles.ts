@@ -17,6 +17,14 @@ import type { Ports } from '../../../ports/ports.ts';
 
 /** The kernel's own files are some kB; one that never ends is not read on. */
 const FILE_BYTES_MAX = 256 * 1024;
+/** Undefined: not on this kernel, or gone with its container. */
+export async function groupText(fs: Pick<Ports['fs'], 'readFile'>, path: string, bytesMax = FILE_BYTES_MAX): Promise<string | undefined> {
+  try {
+    return new TextDecoder().decode(await fs.readFile(path, { bytesMax }));
+  } catch {
+    return undefined;
+  }
+}
 /** A line for each mount, and a pod may have a hundred. */
 export const MOUNTS_BYTES_MAX = 16 * 1024 * 1024;
 /** Open files are not counted in a group with more processes. */
@@ -53,13 +61,8 @@ export class GroupFiles {
     this.#o = o;
   }
 
-  async read(path: string, bytesMax = FILE_BYTES_MAX): Promise<string | undefined> {
-    try {
-      return new TextDecoder().decode(await this.#o.fs.readFile(path, { bytesMax }));
-    } catch {
-      // Not on this kernel, or gone with its container.
-      return undefined;
-    }
+  read(path: string, bytesMax?: number): Promise<string | undefined> {
+    return groupText(this.#o.fs, path, bytesMax);
   }
 
   /** @param only Names of the files that are read; absent: all that the figures are made of. */

@@ -2,9 +2,7 @@
 import { type GroupMount, type GroupPlace, groupMounts } from '../../../machines/figures/groupPlaces.ts';
 import { useFiles } from '../../../machines/figures/groupStats.ts';
 import type { Ports } from '../../../ports/ports.ts';
-import { MOUNTS_BYTES_MAX } from './groupFiles.ts';
-
-const FILE_BYTES_MAX = 256 * 1024;
+import { groupText, MOUNTS_BYTES_MAX } from './groupFiles.ts';
 
 interface GroupTexts {
   /** Where cgroups are mounted. Read once; a table that could not be read is read again. */
@@ -17,13 +15,7 @@ interface GroupTexts {
 
 export function groupTexts(fs: Pick<Ports['fs'], 'readFile'>): GroupTexts {
   let mounts: readonly GroupMount[] | undefined;
-  const text = async (path: string, bytesMax = FILE_BYTES_MAX): Promise<string | undefined> => {
-    try {
-      return new TextDecoder().decode(await fs.readFile(path, { bytesMax }));
-    } catch {
-      return undefined;
-    }
-  };
+  const text = (path: string, bytesMax?: number) => groupText(fs, path, bytesMax);
   return {
     text,
     async mounts() {

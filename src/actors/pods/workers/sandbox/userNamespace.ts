@@ -29,7 +29,7 @@ import { type Built, built, refused } from '../../../../machines/result.ts';
 import { criView } from '../../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import type { UserNamespace } from '../../../../machines/wire/cri.ts';
-import { ifThere, listIfThere } from '../../../../ports/ifThere.ts';
+import { ifThere, listIfThere, textIfThere } from '../../../../ports/ifThere.ts';
 import { LastingFolder } from '../../../../ports/lastingFolder.ts';
 import type { HostFs } from '../../../../ports/ports.ts';
 import type { ActorCtx } from '../../../supervision/types.ts';
@@ -108,10 +108,8 @@ async function mapping(fs: HostFs, { ranges, ...place }: Place & { ranges: IdRan
   const text = await mappingOnDisk(fs, place);
   return text === null ? null : mappingFrom(text, ranges);
 }
-async function mappingOnDisk(fs: HostFs, { uid, facts }: Place): Promise<string | null> {
-  const path = `${podDir(facts.rootDir, pathName(uid))}/${MAPPING_FILE}`;
-  const bytes = await ifThere(fs.readFile(path, { bytesMax: MAPPING_BYTES_MAX, own: true }));
-  return bytes === null ? null : new TextDecoder().decode(bytes);
+function mappingOnDisk(fs: HostFs, { uid, facts }: Place): Promise<string | null> {
+  return textIfThere(fs, `${podDir(facts.rootDir, pathName(uid))}/${MAPPING_FILE}`, MAPPING_BYTES_MAX);
 }
 
 async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number>> {

@@ -16,7 +16,7 @@ import {
   transportOf,
 } from '../../../../machines/services/volumes/devices/iscsi.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
-import { ifThere, listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
+import { listIfThere, textIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import { DIR_MODE, serverCall } from '../disk/limits.ts';
 import { mounterOf, type VolumeTools } from '../kind.ts';
 import { cloneIface, iscsiadm, tellRecords, withoutFail } from './iscsiadm.ts';
@@ -125,7 +125,7 @@ async function login(o: VolumeTools, { target, portal, chap }: IscsiJob & { port
 /** No pod has the disk of `global` any more. The session ends with the last disk of its target. */
 export async function detachIscsi(o: VolumeTools, global: string, signal: AbortSignal): Promise<void> {
   const { fs } = o.ports;
-  const target = decodeTarget(await textIfThere(o, `${global}/${ISCSI_JSON}`), global);
+  const target = decodeTarget(await textIfThere(o.ports.fs, `${global}/${ISCSI_JSON}`, JSON_BYTES_MAX), global);
   if (target === null) throw new Error(`${global} does not say which iSCSI disk it is of; it is left alone`);
   const work = async (): Promise<void> => {
     await removeDevices(o, await devicesOfLun(fs, target.iqn, target.lun), signal);
@@ -155,9 +155,4 @@ async function logout(o: VolumeTools, target: Target, signal: AbortSignal): Prom
   }
   // The interface was made for this volume.
   if (initiatorName !== '' && iface === `${portals[0]}:${volume}`) await withoutFail(o, admin.deleteIface(iface), signal);
-}
-
-async function textIfThere(o: VolumeTools, path: string): Promise<string | null> {
-  const bytes = await ifThere(o.ports.fs.readFile(path, { bytesMax: JSON_BYTES_MAX, own: true }));
-  return bytes === null ? null : new TextDecoder().decode(bytes);
 }

@@ -7,7 +7,7 @@ import type { NodeFacts } from '../../../../machines/nodeFacts.ts';
 import { markerDir, subPathsDir, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
 import { tmpfsBytes } from '../../../../machines/pod/volumes/volumes.ts';
 import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
-import { ifThere, listIfThere, rmdirIfFree, unlinkIfThere } from '../../../../ports/ifThere.ts';
+import { listIfThere, rmdirIfFree, textIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { FileInfo, HostFs, Ports } from '../../../../ports/ports.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
 import { lstatIfThere, NEW, removeTree, rmdirIfEmpty, rmdirIfThere, writeWhole } from './files.ts';
@@ -89,12 +89,11 @@ export async function markReady({ ports: { fs }, facts }: Disk, ref: VolumeRef, 
   else await writeWhole(fs, `${marker}/ready`, at);
 }
 /** What {@link markReady} was told. Null: it was not set up in full. */
-export async function readyAt(
+export function readyAt(
   { ports: { fs }, facts }: { ports: Pick<Ports, 'fs'>; facts(): Pick<NodeFacts, 'rootDir'> },
   ref: VolumeRef,
 ): Promise<string | null> {
-  const bytes = await ifThere(fs.readFile(`${markerDir(facts().rootDir, ref)}/ready`, { bytesMax: MARKER_BYTES_MAX, own: true }));
-  return bytes === null ? null : new TextDecoder().decode(bytes);
+  return textIfThere(fs, `${markerDir(facts().rootDir, ref)}/ready`, MARKER_BYTES_MAX);
 }
 /** Two volumes of a pod stand as one. */
 export async function copyMarker({ ports: { fs }, facts }: Disk, { from, to }: { from: VolumeRef; to: VolumeRef }): Promise<void> {

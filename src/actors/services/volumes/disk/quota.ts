@@ -21,6 +21,7 @@ import {
   withProject,
 } from '../../../../machines/services/volumes/devices/quota.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
+import { textIfThere } from '../../../../ports/ifThere.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Ports } from '../../../../ports/ports.ts';
 import { inTurn } from '../../../../ports/turns.ts';
@@ -120,14 +121,7 @@ function changing(o: QuotaOptions, change: (files: ProjectFiles) => Promise<void
 async function read(fs: HostFs): Promise<ProjectFiles> {
   return { projects: await text(fs, PROJECTS_FILE), ids: await text(fs, PROJECT_IDS_FILE) };
 }
-async function text(fs: HostFs, file: string): Promise<string> {
-  try {
-    return new TextDecoder().decode(await fs.readFile(file, { bytesMax: FILE_BYTES_MAX, own: true }));
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return '';
-    throw error;
-  }
-}
+const text = async (fs: HostFs, file: string): Promise<string> => (await textIfThere(fs, file, FILE_BYTES_MAX)) ?? '';
 async function write(fs: HostFs, old: ProjectFiles, next: ProjectFiles): Promise<void> {
   if (next.ids !== old.ids) await replace(fs, PROJECT_IDS_FILE, next.ids);
   if (next.projects !== old.projects) await replace(fs, PROJECTS_FILE, next.projects);
