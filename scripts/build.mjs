@@ -114,7 +114,7 @@ try {
     // Names stay as they are but where two are the same; kept to the letter each function that is made at run time would be
     // defined a property: 3 % of what the daemon does in a burst of pods.
     keepNames: false,
-    sourcemap: 'external',
+    sourcemap: 'linked',
     legalComments: 'none',
     logLevel: 'warning',
   });
