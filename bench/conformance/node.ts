@@ -160,6 +160,8 @@ function startProxy(plane: ControlPlane, dir: string): ChildProcess | undefined 
     `--hostname-override=${NODE_NAME}`,
     '--cluster-cidr=10.128.0.0/9',
     '--proxy-mode=iptables',
+    // These settings are of the whole machine, and a network namespace may not write them.
+    ...['--conntrack-max-per-core=0', '--conntrack-tcp-timeout-established=0s', '--conntrack-tcp-timeout-close-wait=0s'],
   ];
   try {
     return spawn(program, flags, { stdio: ['ignore', log, log], env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
