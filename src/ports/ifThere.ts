@@ -16,6 +16,14 @@ export async function textIfThere(fs: Pick<HostFs, 'readFile'>, path: string, by
   const bytes = await ifThere(fs.readFile(path, { bytesMax, own: true }));
   return bytes === null ? null : new TextDecoder().decode(bytes);
 }
+const NOT_OURS: readonly string[] = ['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'];
+/** The same; null also where something stands that this node did not write. */
+export async function ownTextIfThere(fs: Pick<HostFs, 'readFile'>, path: string, bytesMax: number): Promise<string | null> {
+  return textIfThere(fs, path, bytesMax).catch((error: unknown) => {
+    if (NOT_OURS.includes(codeOf(error))) return null;
+    throw error;
+  });
+}
 /** Names in a directory; none where it is not there. */
 export async function listIfThere(fs: Pick<HostFs, 'readdir'>, dir: string): Promise<string[]> {
   return (await ifThere(fs.readdir(dir))) ?? [];

@@ -18,7 +18,7 @@ import { csiPath, csiRef, VOL_DATA } from '../../../../machines/services/volumes
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { isRecord } from '../../../../machines/shape/conform.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
-import { listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
+import { listIfThere, ownTextIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
 import { lstatIfThere, rmdirIfEmpty } from '../disk/files.ts';
@@ -68,12 +68,8 @@ export async function readData(fs: HostFs, rootDir: string, ref: VolumeRef): Pro
   return ofDevice === null ? null : { ...ofDevice, block: true };
 }
 async function dataIn(fs: HostFs, dir: string): Promise<VolumeData | null> {
-  try {
-    return decodeVolumeData(new TextDecoder().decode(await fs.readFile(`${dir}/${VOL_DATA}`, { bytesMax: DATA_BYTES_MAX, own: true })));
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
-    throw error;
-  }
+  const text = await ownTextIfThere(fs, `${dir}/${VOL_DATA}`, DATA_BYTES_MAX);
+  return text === null ? null : decodeVolumeData(text);
 }
 
 /** Whole or not at all: it is the only way to take the volume down again. */

@@ -15,8 +15,7 @@ import {
   volumeRef,
   wrappedName,
 } from '../../../../machines/pod/volumes/volumePaths.ts';
-import { codeOf } from '../../../../machines/text/errors.ts';
-import { listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
+import { listIfThere, ownTextIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { VolumeTools } from '../kind.ts';
 import { NEW, rmdirIfEmpty, writeWhole } from './files.ts';
 import { DIR_MODE } from './limits.ts';
@@ -29,13 +28,8 @@ const BYTES_MAX = 1_024;
 
 /** The file \`stands\` of a claim's volume. Null: nothing was made of the volume yet. */
 export async function readStand({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<Stand | null> {
-  try {
-    const bytes = await fs.readFile(`${markerDir(facts().rootDir, ref)}/${FILE}`, { bytesMax: BYTES_MAX, own: true });
-    return standIn(new TextDecoder().decode(bytes));
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
-    throw error;
-  }
+  const text = await ownTextIfThere(fs, `${markerDir(facts().rootDir, ref)}/${FILE}`, BYTES_MAX);
+  return text === null ? null : standIn(text);
 }
 function standIn(text: string): Stand | null {
   const [plugin = '', name = '', group = '', ...more] = text.split('/');

@@ -5,7 +5,7 @@
 
 import { QUANTITY_CHARS_MAX } from '../../../../machines/kube/quantity.ts';
 import { markerDir, type VolumeRef } from '../../../../machines/pod/volumes/volumePaths.ts';
-import { codeOf } from '../../../../machines/text/errors.ts';
+import { ownTextIfThere } from '../../../../ports/ifThere.ts';
 import { SIZE_FILE } from '../disk/directory.ts';
 import { writeWhole } from '../disk/files.ts';
 import { DIR_MODE } from '../disk/limits.ts';
@@ -15,14 +15,7 @@ type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
 
 /** A quantity; null: it is not known. */
 export async function readSize({ ports: { fs }, facts }: Disk, ref: VolumeRef): Promise<string | null> {
-  try {
-    const path = `${markerDir(facts().rootDir, ref)}/${SIZE_FILE}`;
-    const text = new TextDecoder().decode(await fs.readFile(path, { bytesMax: QUANTITY_CHARS_MAX, own: true }));
-    return text === '' ? null : text;
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
-    throw error;
-  }
+  return (await ownTextIfThere(fs, `${markerDir(facts().rootDir, ref)}/${SIZE_FILE}`, QUANTITY_CHARS_MAX)) || null;
 }
 export async function writeSize({ ports: { fs }, facts }: Disk, ref: VolumeRef, size: string): Promise<void> {
   const marker = markerDir(facts().rootDir, ref);
