@@ -39,14 +39,8 @@ function standIn(text: string): Stand | null {
 }
 
 /** One after the other, of all that may be done at one place. */
-export function alone<T>(
-  o: VolumeTools,
-  { uid }: VolumeRef,
-  { plugin, name }: Stand,
-  signal: AbortSignal,
-  work: () => Promise<T>,
-): Promise<T> {
-  return o.csi.ledger.run(`stand ${uid}/${plugin}/${name}`, signal, work);
+export function alone<T>(o: VolumeTools, { uid }: VolumeRef, at: Stand, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  return o.csi.ledger.run(`stand ${uid}/${at.plugin}/${at.name}`, signal, work);
 }
 
 export async function writeStand(o: Disk, ref: VolumeRef, stand: Stand): Promise<void> {
