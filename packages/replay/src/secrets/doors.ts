@@ -35,7 +35,7 @@ import { PublicNames } from './publicNames.ts';
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'line' | 'variable' | 'variables' | 'base64' | 'auth')
   | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
-  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'kept64' | 'annotated' | 'folder' | 'bundle');
+  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'kept64' | 'mixed' | 'annotated' | 'folder' | 'bundle');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -254,7 +254,7 @@ export class Doors {
   #ofVolume(path: string): Door {
     const [, kind = ''] = ANY_VOLUME.exec(path) ?? [];
     const holds = kind === 'projected' || kind === 'downward-api' ? this.#projected.holds(path) : VOLUMES[kind];
-    if (holds === 'text') return this.#isPrivate ? 'secret' : 'kept';
+    if (holds === 'text' || holds === 'mixed') return this.#isPrivate ? 'secret' : holds === 'text' ? 'kept' : 'mixed';
     if (holds === 'labels' || holds === 'annotations') return this.#isPrivate ? 'downward' : holds === 'labels' ? 'open' : 'annotated';
     return holds === 'secrets' ? 'secret' : 'open';
   }

@@ -35,6 +35,7 @@ export class KeptTexts {
   /** Of what a text holds in base64. Bytes that are no text stay. */
   ofBase64(text: string, make: (text: string) => string): string {
     const inner = textOf(decodedBase64(text) ?? NO_TEXT);
+    if (inner === null) this.#note(text, text);
     const made = inner === null ? null : this.of(inner, make);
     return made === null || made === inner ? text : encodedBase64(new TextEncoder().encode(made));
   }

@@ -1,7 +1,8 @@
 /** Files of projected volumes: which of them hold secrets, text or labels of people, and which what the node itself knows. */
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 
-export type Holds = 'secrets' | 'text' | 'labels' | 'annotations' | 'facts';
+/** `mixed`: a Secret's, or a ConfigMap's; only their values tell which. */
+export type Holds = 'secrets' | 'text' | 'mixed' | 'labels' | 'annotations' | 'facts';
 
 /** Volumes remembered; of one that is not, every file is taken for a secret. */
 const VOLUMES_MAX = 10_000;
@@ -40,11 +41,12 @@ export class ProjectedFiles {
 
 function volumeOf(sources: readonly unknown[]): Volume {
   const files = new Map<string, Holds>();
-  let others: Holds = 'text';
+  const whole = new Set<Holds>();
   for (const source of sources) {
     if (!isRecord(source)) continue;
     const { secret, configMap, downwardAPI, clusterTrustBundle, serviceAccountToken, podCertificate } = source;
-    if (isRecord(secret) && !Array.isArray(secret.items)) others = 'secrets';
+    if (isRecord(secret) && !Array.isArray(secret.items)) whole.add('secrets');
+    if (isRecord(configMap) && !Array.isArray(configMap.items)) whole.add('text');
     for (const [of, holds] of [
       [secret, 'secrets'],
       [configMap, 'text'],
@@ -61,7 +63,8 @@ function volumeOf(sources: readonly unknown[]): Volume {
     if (isRecord(podCertificate))
       for (const key of ['keyPath', 'credentialBundlePath', 'certificateChainPath']) files.set(String(podCertificate[key]), 'secrets');
   }
-  return { files, others };
+  const [others = 'text'] = whole;
+  return { files, others: whole.size > 1 ? 'mixed' : others };
 }
 
 /** Of the fields of a pod, people write its labels and its annotations. */

@@ -110,6 +110,8 @@ export class Secrets {
         return this.#kept.of(text, (one) => this.free(one));
       case 'kept64':
         return this.#kept.ofBase64(text, (one) => this.free(one));
+      case 'mixed':
+        return this.#kept.known(text) ?? this.standIn(text);
       case 'annotated':
         return downwardText(text, (value) => this.#kept.known(value));
       case 'words':
@@ -168,7 +170,8 @@ export class Secrets {
     if (text !== null) return { $: 'x', v: this.text(text, at) };
     // The tree takes them for a text, from wherever a tail of it begins.
     if (at.door === 'log' || at.door === 'lines' || at.door === 'bundle') return { $: 'x', v: this.text(lossy.decode(bytes), at) };
-    return bytesJson(OPEN_DOORS.has(at.door) ? bytes : this.#bytes(bytes));
+    const isOpen = OPEN_DOORS.has(at.door) || (at.door === 'mixed' && this.#kept.known(encodedBase64(bytes)) !== null);
+    return bytesJson(isOpen ? bytes : this.#bytes(bytes));
   }
 
   /** A text of people or of a program: what is known as a secret is replaced in it. */

@@ -105,13 +105,15 @@ function shared(h: VirtualNode): void {
     data: { text: 'in eu-central-1', env: 'production', password: 'abc', token: 'of production' },
     binaryData: { url: btoa(`x://me:${hidden('binary')}@db.test/x`), bytes: '//79' },
   });
+  post(h, 'secrets', { metadata: { name: 'mixed' }, data: { hidden: btoa(hidden('secret beside a ConfigMap')), raw: '/v38' } });
   const volumes = [
     { name: 'd', downwardAPI: { items } },
     { name: 'p', projected: { sources: [{ downwardAPI: { items } }, { configMap: { name: 'c' } }] } },
+    { name: 'm', projected: { sources: [{ secret: { name: 'mixed' } }, { configMap: { name: 'c' } }] } },
   ];
   for (const name of ['before', 'own', 'after']) {
     const env = name === 'own' ? own.map((value, i) => ({ name: `E${i}`, value })) : [];
-    const container = { name: 'm', image: 'busybox:1', env, volumeMounts: ['d', 'p'].map((v) => ({ name: v, mountPath: `/${v}` })) };
+    const container = { name: 'm', image: 'busybox:1', env, volumeMounts: ['d', 'p', 'm'].map((v) => ({ name: v, mountPath: `/${v}` })) };
     const annotations = noted(name === 'own' ? own : own.slice(0, 4));
     const body = { metadata: { name, labels, annotations }, spec: { nodeName: 'n1', containers: [container], volumes } };
     expect(h.kube.handle({ verb: 'POST', path: `${NS}/pods`, body: { apiVersion: 'v1', kind: 'Pod', ...body } }).ok).toBe(true);
