@@ -4,8 +4,10 @@
  */
 import { goQuote } from '@actorlet/kubelet/machines/text/go/goQuote.ts';
 import { textOf } from '../values.ts';
+import type { Door } from './doors.ts';
 import { decodedBase64, encodedBase64 } from './encodings.ts';
 
+const OPEN_DOORS: ReadonlySet<Door> = new Set<Door>(['open', 'free', 'kept', 'annotated']);
 const NO_TEXT = Uint8Array.of(0xff);
 
 /** Texts that are remembered, and their characters. */
@@ -44,6 +46,11 @@ export class KeptTexts {
   known(text: string): string | null {
     const made = this.#texts.get(text);
     return made === undefined ? null : (made ?? text);
+  }
+
+  /** Bytes that are no text. */
+  keepsBytes(door: Door, bytes: Uint8Array): boolean {
+    return OPEN_DOORS.has(door) || (door === 'mixed' && this.known(encodedBase64(bytes)) !== null);
   }
 
   #note(text: string, made: string): void {

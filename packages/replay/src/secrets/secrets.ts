@@ -48,8 +48,6 @@ const ANSWER_KEYS: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'cacheKe
 const WORDS = /"((?:[^"\\]|\\.)*)"|[^\s"'`,;()[\]{}]+/g;
 const TEXT_OF_JSON = /"(?:[^"\\]|\\.)*"(\s*:)?/gs;
 
-const OPEN_DOORS: ReadonlySet<Door> = new Set<Door>(['open', 'free', 'kept', 'annotated']);
-
 export interface SecretsOptions {
   /** A keyed hash, as hexadecimal text. Null: what comes in has stand-ins already. */
   hash: ((text: string) => string) | null;
@@ -170,8 +168,7 @@ export class Secrets {
     if (text !== null) return { $: 'x', v: this.text(text, at) };
     // The tree takes them for a text, from wherever a tail of it begins.
     if (at.door === 'log' || at.door === 'lines' || at.door === 'bundle') return { $: 'x', v: this.text(lossy.decode(bytes), at) };
-    const isOpen = OPEN_DOORS.has(at.door) || (at.door === 'mixed' && this.#kept.known(encodedBase64(bytes)) !== null);
-    return bytesJson(isOpen ? bytes : this.#bytes(bytes));
+    return bytesJson(this.#kept.keepsBytes(at.door, bytes) ? bytes : this.#bytes(bytes));
   }
 
   /** A text of people or of a program: what is known as a secret is replaced in it. */
