@@ -550,6 +550,10 @@ describe('whether an object shows a patch', () => {
     const status = (...of: Parameters<typeof said>) => ({ containerStatuses: [{ name: 'main', ...said(...of) }] });
     const pod = { metadata: {}, spec: { containers }, status: status('me:hunter2@registry/x:1') } as unknown as KubeObject;
     expect(missingOfPod(status('<masked>@registry/x:1'), pod)).toEqual([]);
+    const volumes = [{ name: 'i', image: { reference: 'me:{"pass":"correct horse battery"}@registry/x' } }];
+    const quoted = status(String.raw`me:{\"pass\":\"correct horse battery\"}@registry/x`);
+    const mounts = { metadata: {}, spec: { containers, volumes }, status: quoted } as unknown as KubeObject;
+    expect(missingOfPod(status('<masked>@registry/x'), mounts)).toEqual([]);
     expect(missingOfPod(status('other', 'Other'), pod).join()).toMatch(
       /is no "<masked>@registry\/x:1" for \*\*\*, not no "other" for \*\*\*/,
     );

@@ -7,6 +7,7 @@ import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { PROBE_FIELDS, PROBE_NAMES, PROBE_TYPES } from '@actorlet/kubelet/machines/pod/probes/probes.ts';
 import type { Death } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
+import { imagesOfPod } from '@actorlet/kubelet/machines/reclaim/imageGc/imageGc.ts';
 import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
 import { type OomReport, oomView } from '@actorlet/kubelet/machines/runtime/oom.ts';
@@ -136,7 +137,7 @@ export function groupRead(texts: readonly string[]): GroupRead | null {
 export function secretsOfPod(pod: Pod | undefined): string[] {
   if (pod === undefined) return [];
   const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec;
-  const words: unknown[] = [];
+  const words: unknown[] = imagesOfPod(pod).flatMap(userOf);
   const handlers = (c: Partial<Container>) => [
     c.livenessProbe,
     c.readinessProbe,
@@ -145,7 +146,7 @@ export function secretsOfPod(pod: Pod | undefined): string[] {
     c.lifecycle?.preStop,
   ];
   for (const c of [...initContainers, ...containers, ...ephemeralContainers] as readonly Partial<Container>[]) {
-    words.push(...(c.command ?? []), ...(c.args ?? []), ...(c.env ?? []).map(({ value }) => value), ...userOf(c.image ?? ''));
+    words.push(...(c.command ?? []), ...(c.args ?? []), ...(c.env ?? []).map(({ value }) => value));
     for (const handler of handlers(c)) {
       words.push(...(handler?.exec?.command ?? []), ...(handler?.httpGet?.httpHeaders ?? []).map(({ value }) => value));
       const query = handler?.httpGet?.path?.split('?')[1];

@@ -4,7 +4,9 @@ import { compareQuantity, parseQuantity } from '@actorlet/kubelet/machines/kube/
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { withoutSecrets } from '@actorlet/kubelet/machines/pod/peers/withoutSecrets.ts';
+import { imagesOfPod } from '@actorlet/kubelet/machines/reclaim/imageGc/imageGc.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import { goQuote } from '@actorlet/kubelet/machines/text/go/goQuote.ts';
 import { secretsOfPod } from '@actorlet/shown/src/deaths/gathered.ts';
 
 /** Two programs never write the same second. */
@@ -28,10 +30,11 @@ export function missingOfPod(wanted: unknown, pod: KubeObject): string[] {
   const plain = missingOf(wanted, pod.status, 'status');
   if (plain.length === 0 || !isRecord(spec) || !Array.isArray(spec.containers)) return plain;
   const secrets = secretsOfPod(pod as KubeObject & Pod);
-  const images = (pod as KubeObject & Pod).spec.containers.map(({ image = '' }) => image).filter((image) => userOfImage(image) !== null);
+  const images = imagesOfPod(pod as KubeObject & Pod).filter((image) => userOfImage(image) !== null);
+  const written = images.flatMap((image) => [image, goQuote(image).slice(1, -1)]);
   const hidden = (message: string): string =>
     withoutSecrets(
-      images.reduce((text, image) => text.replaceAll(image, shownImage(image)), message),
+      written.reduce((text, image) => text.replaceAll(image, shownImage(image)), message),
       secrets,
     );
   const [without, has] = [wanted, pod.status].map((status) => withMessages(status, hidden));
