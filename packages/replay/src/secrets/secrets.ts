@@ -226,13 +226,13 @@ export class Secrets {
 
   #shown({ text, base64, at: { door } }: Said): Shown {
     if (text === '') return 'all';
-    const known = this.#known.of(base64 ? bytesKey(text) : text);
-    if (known !== null) return known.length === (base64 ? bytesKey(text) : text).length ? 'length' : 'nothing';
+    const whole = base64 ? bytesKey(text) : text;
+    const known = this.#known.of(whole);
+    const isFree = door === 'open' || door === 'free' || door === 'kept';
+    if (known !== null)
+      return [known, isFree && !base64 ? this.free(text) : whole].every(({ length }) => length === whole.length) ? 'length' : 'nothing';
+    if (isFree) return this.#holds(text) ? 'nothing' : 'all';
     switch (door) {
-      case 'open':
-      case 'free':
-      case 'kept':
-        return this.#holds(text) ? 'nothing' : 'all';
       case 'image':
         return userOfImage(text) !== null || this.#holds(text) ? 'nothing' : 'all';
       case 'option':

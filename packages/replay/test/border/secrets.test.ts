@@ -90,6 +90,14 @@ describe('a stand-in', () => {
     expect(s.door('authorization', { authorization: { mode: 'AlwaysAllow' } }, by('open', 'config'))).toBe('open');
   });
 
+  it('in a message that is an end, too: another length is not compared', ({ s }) => {
+    s.text('{"user":"me","password":"hunter2"}', by('words'));
+    const message = String.raw`exec: "{\"user\":\"me\",\"password\":\"hunter2\"}": not found`;
+    const told = s.text(message, by('free'));
+    expect([told.length === message.length, s.text(message, by('lines')).length === message.length]).toEqual([false, true]);
+    expect(s.masked({ message }).json).toEqual({ message: '§' });
+  });
+
   it('of a line of a log is the one that it has in a last message', ({ s }) => {
     const made = s.text('2026-01-01T00:00:00Z stdout F the first line\n2026-01-01T00:00:01Z stdout F and it says hunter2\n', by('log'));
     const [first = '', second = ''] = made.split('\n').map((line) => line.split(' F ')[1] ?? '');
