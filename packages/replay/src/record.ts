@@ -13,7 +13,7 @@ import { Lines, type LinesOutput } from './lines.ts';
 import { type OutsideNode, outsideOf } from './outside.ts';
 import { type Asker, recordedChance, recordedEntropy, recordedMetrics } from './ownWay.ts';
 import { RecordedTime } from './recordedTime.ts';
-import { type Door, doorOfError, type Place } from './secrets/doors.ts';
+import type { Door, Place } from './secrets/doors.ts';
 import { HIDDEN, type Masked } from './secrets/masks.ts';
 import { Secrets } from './secrets/secrets.ts';
 import { Notes } from './seen/notes.ts';
@@ -344,7 +344,7 @@ export class InputRecording {
         (error: unknown) => {
           this.#time.deliver(
             'failed',
-            () => `${call},${JSON.stringify(this.#crossIn(error, name, doorOfError(name)).json)}`,
+            () => `${call},${JSON.stringify(cross(error, this.#into, NOWHERE).json)}`,
             () => reject(error),
           );
         },

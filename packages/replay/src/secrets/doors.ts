@@ -381,7 +381,3 @@ const ISCSI_PATH = /\/(?:var\/lib|etc)\/iscsi\//;
 const DEATHS_PATH = /\/actorlet\/deaths\/[^/]*$/;
 /** Also before it is renamed. */
 const DEVICES_PATH = /\/\.?kubelet_internal_checkpoint(?:\.\d+)?$/;
-/** Of what a port fails with: a credential program may say what it knows. */
-export function doorOfError(name: string): Door {
-  return name === 'credentialPrograms.run' ? 'lines' : 'open';
-}

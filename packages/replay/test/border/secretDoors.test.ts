@@ -86,23 +86,16 @@ async function lived(more: object = {}): Promise<Lived> {
   const handlers: Served = new Map();
   const url = `http://${encodeURIComponent(pile.text('user of a URL', line))}:${encodeURIComponent(pile.text('password of a URL', line))}@192.0.2.9/pods?token=${encodeURIComponent(pile.text('query of a URL', line))}`;
   const serviceToken = pile.text('token of a service account', line);
-  const programError = `the key ${pile.text('error output of a credential program', (text) => line(text) && text.length >= 8)} is not right`;
   const programs: CredentialPrograms = {
     providers: [
       {
-        ...{
-          name: 'helper',
-          matchImages: ['registry.helper.test', 'registry.failing.test'],
-          defaultCacheMs: 0,
-          apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
-        },
+        ...{ name: 'helper', matchImages: ['registry.helper.test'], defaultCacheMs: 0, apiVersion: 'credentialprovider.kubelet.k8s.io/v1' },
         args: ['--key', pile.text('arguments of a credential program')],
         env: [{ name: 'KEY', value: pile.text('environment of a credential program') }],
       },
     ],
-    run: async (_, request) => {
-      if (request.includes('registry.failing.test')) throw new Error(`ended with exit code 1: ${programError}`);
-      return JSON.stringify({
+    run: async () =>
+      JSON.stringify({
         ...{
           kind: 'CredentialProviderResponse',
           apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
@@ -115,8 +108,7 @@ async function lived(more: object = {}): Promise<Lived> {
             password: pile.text('password of a credential program'),
           },
         },
-      });
-    },
+      }),
   };
   const secretWord = pile.text('word that the runtime says', (text) => /["\n]/.test(text) && text.length >= 8);
   const lastWords = [pile.text('a log', line), pile.text('a termination message')] as const;
@@ -230,7 +222,6 @@ async function pods(h: VirtualNode, pile: Pile, secretWord: string): Promise<voi
     container: { image: 'registry.other.test/team/app:1', imagePullPolicy: 'Always' },
     spec: { imagePullSecrets: [{ name: 'pull' }] },
   });
-  create(h, 'failing', { container: { image: 'registry.failing.test/app:1', imagePullPolicy: 'Always' } });
   create(h, 'helped', { container: { image: 'registry.helper.test/app:1', imagePullPolicy: 'Always' } });
   const headers = (what: string) => [
     { name: 'Authorization', value: `Bearer ${pile.text(`token of ${what}`, header)}` },
