@@ -12,7 +12,7 @@ import { removeMarker, unmountAll } from '../disk/directory.ts';
 import { lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
 import { lookCall, mountCall, parentOf } from '../disk/limits.ts';
 import { type Driver, driverNamed } from './calls.ts';
-import { type CsiOptions, type Place, placeOf, readData, removeData, volumesOnDisk, writeData } from './place.ts';
+import { type CsiOptions, type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
 
 export interface Leftover {
   ref: VolumeRef;
@@ -93,13 +93,7 @@ export async function removeLeftovers(
   if (others.length === 0) await unstage(o, { place, data }, stage);
   if (data.block) return removeLink(o, place.link);
   await removeData(fs, place.dir);
-  try {
-    await rmdirIfThere(fs, place.dir);
-  } catch (error) {
-    // A publish that was given up has come late: without this nobody could take it back.
-    await writeData(fs, place.dir, data);
-    throw error;
-  }
+  await rmdirIfThere(fs, place.dir);
 }
 async function removeLink({ ports: { fs } }: CsiOptions, link: string): Promise<void> {
   await unlinkIfThere(fs, link);
