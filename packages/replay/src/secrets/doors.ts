@@ -22,6 +22,7 @@ import { PublicNames } from './publicNames.ts';
  * - `token`: a token; after a scheme in a header.
  * - `kept`: free text that the node reads again later: it stays what it was written as. `kept64`: the same in base64. `annotated`: a
  *   file of annotations.
+ * - `mixed`: a file that is a Secret's or a ConfigMap's: its value tells which.
  * - `stream`: a URL that opens a session of the runtime's streaming server.
  * - `image`: what stands before an `@`. `link`: a URL, whole or without its beginning: its user, and what follows its path.
  * - `option`: options of a mount, of which a user, a password or a key is secret.

@@ -25,10 +25,6 @@ export class KeptTexts {
     const known = this.#texts.get(text);
     if (known !== undefined) return known ?? text;
     const made = make(text);
-    if (this.#texts.size >= TEXTS_MAX || this.#chars > CHARS_MAX) {
-      this.#texts.clear();
-      this.#chars = 0;
-    }
     this.#note(text, made);
     if (text.length <= QUOTED_CHARS_MAX) this.#note(goQuote(text), goQuote(made));
     return made;
@@ -48,12 +44,16 @@ export class KeptTexts {
     return made === undefined ? null : (made ?? text);
   }
 
-  /** Bytes that are no text. */
+  /** Whether bytes that are no text stay as they are. */
   keepsBytes(door: Door, bytes: Uint8Array): boolean {
     return OPEN_DOORS.has(door) || (door === 'mixed' && this.known(encodedBase64(bytes)) !== null);
   }
 
   #note(text: string, made: string): void {
+    if (this.#texts.size >= TEXTS_MAX || this.#chars > CHARS_MAX) {
+      this.#texts.clear();
+      this.#chars = 0;
+    }
     this.#texts.set(text, made === text ? null : made);
     this.#chars += text.length;
   }
