@@ -4,14 +4,17 @@
  * it ends in time, keeps what it has, and the next one goes on. `npm run conformance`. Options:
  * --groups="node conformance,..." --agents=actorlet,kubelet --minutes=7 --specs=60 (of a slice) --nodes=6 (specs at a time)
  * --focus=REGEXP (these run again, and what was known of them is replaced) --keep=DIR --out=FILE --run=no (the table alone)
+ * --observe=yes (an observer runs beside the reference kubelet, and its judged acts are added up with the outcomes)
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { buildDaemon } from '../test/e2e/daemon.ts';
 import { whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
 import { inOrder, isOfNodeTests } from './conformance/groups.ts';
 import { AGENTS, type Agent, SpecNode } from './conformance/node.ts';
 import { NodeTests } from './conformance/nodeTests.ts';
+import { Beside, markdownOfObserved, NOTHING_OBSERVED, type Observed, withLedger } from './conformance/observed.ts';
 import { markdownOf, merged, type SpecOutcomes, tableOf, toRun } from './conformance/outcomes.ts';
 import { ownFolder, runInside } from './conformance/ownNamespaces.ts';
 import { SpecPrograms } from './conformance/programs.ts';
@@ -24,6 +27,7 @@ const minutes = numberOption('minutes', 7);
 const most = numberOption('specs', 60);
 const processes = numberOption('nodes', 6);
 const focus = option('focus');
+const isObserved = option('observe') === 'yes';
 /** Of a slice: start, ends of agents, clean-up. */
 const AROUND_S = 60;
 
@@ -67,8 +71,10 @@ async function slice(dir: string): Promise<void> {
     }
   }
   const table = tableOf(specs, store.read());
+  const observed = store.observed();
   say(markdownOf(table.rows, AGENTS));
-  await report('conformance', { release: version, ...table });
+  say(markdownOfObserved(observed));
+  await report('conformance', { release: version, ...table, observed });
 }
 
 /** Specs that failed run once more, one at a time, when all others were run. */
@@ -105,6 +111,8 @@ async function runOn(
   // Serial specs change the agent for all others.
   const run = { agent, seconds, processes: isAlone || names.some((name) => name.includes('[Serial]')) ? 1 : processes };
   if (node instanceof SpecNode) await node.on(agent);
+  const which = node instanceof SpecNode ? [`--kubelet-pid=${node.kubeletPid}`] : [];
+  const beside = isObserved && agent === 'kubelet' ? new Beside(o.dir, which) : undefined;
   const ran = await (node instanceof SpecNode
     ? programs.run(names, { ...run, kubeconfig: node.kubeconfig, missing: node.missing })
     : programs.runOfNode(names, { ...run, node, agent }));
@@ -112,15 +120,21 @@ async function runOn(
   const count = (of: string): number => Object.values(ran).filter(({ result }) => result === of).length;
   say(`${agent}: ${count('passed')} passed, ${count('failed')} failed, ${count('skipped')} skipped, of ${names.length}`);
   for (const [name, { result, why }] of Object.entries(ran)) if (result === 'failed') say(`  ${name}: ${why}`);
-  store.log(agent, { report: join(o.dir, `${agent}.xml`), agent: node.log(agent) });
+  if (node instanceof SpecNode) await node.clear();
+  const ledgers = (await beside?.end()) ?? [];
+  for (const d of store.observe(ledgers).disagreements) say(`  observer: ${d.kind} ${d.pod}: not ${d.expected}; instead ${d.came}`);
+  store.log(agent, { report: join(o.dir, `${agent}.xml`), agent: node.log(agent), observer: beside?.log(), ledgers });
   if (node instanceof SpecNode) await node.off(agent);
 }
 
 interface Store {
   read(): Kept;
   add(agent: Agent, run: SpecOutcomes, o: { replace: boolean }): void;
+  observed(): Observed;
+  /** Adds these ledgers, and gives what they come to alone. */
+  observe(ledgers: readonly ObserverLedger[]): Observed;
   /** What a person reads who looks for the cause of a failure. */
-  log(agent: Agent, o: { report: string; agent: string }): void;
+  log(agent: Agent, o: { report: string; agent: string; observer: string | undefined; ledgers: readonly ObserverLedger[] }): void;
 }
 
 /** What slices found, one file per agent. */
@@ -131,12 +145,23 @@ function keptAt(folder: string): Store {
     Object.fromEntries(
       AGENTS.map((agent) => [agent, existsSync(fileOf(agent)) ? (JSON.parse(readFileSync(fileOf(agent), 'utf8')) as SpecOutcomes) : {}]),
     ) as Kept;
+  const write = (file: string, what: object): void => {
+    writeFileSync(`${file}.new`, `${JSON.stringify(what, null, 1)}\n`);
+    renameSync(`${file}.new`, file);
+  };
+  const observedFile = join(folder, 'observed.json');
+  const observed = (): Observed =>
+    existsSync(observedFile) ? (JSON.parse(readFileSync(observedFile, 'utf8')) as Observed) : NOTHING_OBSERVED;
   return {
     read,
+    observed,
     add(agent, run, { replace }) {
       const known = read()[agent];
-      writeFileSync(`${fileOf(agent)}.new`, `${JSON.stringify(replace ? { ...known, ...run } : merged(known, run), null, 1)}\n`);
-      renameSync(`${fileOf(agent)}.new`, fileOf(agent));
+      write(fileOf(agent), replace ? { ...known, ...run } : merged(known, run));
+    },
+    observe(ledgers) {
+      if (ledgers.length > 0) write(observedFile, ledgers.reduce(withLedger, observed()));
+      return ledgers.reduce(withLedger, NOTHING_OBSERVED);
     },
     log(agent, o) {
       const at = new Date().toISOString().slice(0, 16).replaceAll(':', '');
@@ -144,6 +169,9 @@ function keptAt(folder: string): Store {
       mkdirSync(logs, { recursive: true });
       copyFileSync(o.report, join(logs, `${at}-${agent}.xml`));
       writeFileSync(join(logs, `${at}-${agent}.log`), o.agent);
+      if (o.observer === undefined) return;
+      writeFileSync(join(logs, `${at}-observer.log`), o.observer);
+      writeFileSync(join(logs, `${at}-ledgers.json`), JSON.stringify(o.ledgers, null, 1));
     },
   };
 }

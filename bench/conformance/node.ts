@@ -81,12 +81,20 @@ export class SpecNode {
     await until('the node to be Ready', async () => ((await this.#isReady()) ? true : undefined), READY);
   }
 
-  /** Ends the agent when what the specs made has gone. */
-  async off(agent: Agent): Promise<void> {
+  /** Of the reference kubelet, while that is the agent. */
+  get kubeletPid(): number | undefined {
+    return this.#reference.pid;
+  }
+
+  /** Until what the specs made has gone. */
+  async clear(): Promise<void> {
     const gone = async () => ((await this.#plane.kubectl('get', 'pods', '-A', '-o', 'name')).trim() === '' ? true : undefined);
     // A spec that was cut off leaves its namespace.
     await this.#removeNamespaces();
-    await until('pods of the specs to go', gone, GONE).catch((error: unknown) => process.stderr.write(`${agent}: ${String(error)}\n`));
+    await until('pods of the specs to go', gone, GONE).catch((error: unknown) => process.stderr.write(`${String(error)}\n`));
+  }
+
+  async off(agent: Agent): Promise<void> {
     await (agent === 'actorlet' ? this.#daemon : this.#reference).end('SIGTERM');
   }
 

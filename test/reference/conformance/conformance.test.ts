@@ -1,6 +1,7 @@
 /** What specs of Kubernetes come to over several slices: kept outcomes, second tries, the table. */
 import { describe, expect, it } from 'vitest';
 import { groupOf, inOrder } from '../../../bench/conformance/groups.ts';
+import { markdownOfObserved, NOTHING_OBSERVED, withLedger } from '../../../bench/conformance/observed.ts';
 import { focusOf, markdownOf, merged, outcomesOf, tableOf, toRun } from '../../../bench/conformance/outcomes.ts';
 
 const spec = (text: string) => `[It] [sig-node] ${text} [NodeConformance] [sig-node, NodeConformance]`;
@@ -130,4 +131,23 @@ it('a table counts what both ran, and names what one of them failed', () => {
   expect(markdownOf(rows, ['actorlet', 'kubelet']).split('\n').at(-1)).toBe(
     '| node conformance | 3 | 2 (1 at the second try) | 3 | 0 | 1 | 1 |',
   );
+});
+
+it('ledgers of an observer add up, with each disagreement and how often a known difference was met', () => {
+  const of = (came: string, known: string | null) => ({
+    ...{ id: 1, sort: 'differs' as const, kind: 'PodStatus' as const, pod: 'ns/a', uid: 'u', expected: 'written the status', came },
+    ...{ sinceMs: 0, settledMs: 3_400, rule: '12', known },
+  });
+  const ledger = {
+    ...{ sinceMs: 0, expected: [], dropped: 0 },
+    counts: [{ kind: 'PodStatus' as const, agreed: 5, disagreed: 1, known: 2 }],
+    disagreements: [of('x', null), of('y', 'an entry')],
+  };
+  const sum = withLedger(withLedger(NOTHING_OBSERVED, ledger), ledger);
+  expect(sum).toMatchObject({ judged: { agreed: 10, known: 4, disagreed: 2 }, known: { 'an entry': 2 } });
+  expect(sum.disagreements.map(({ came, settledAfterS }) => [came, settledAfterS])).toEqual([
+    ['x', 3],
+    ['x', 3],
+  ]);
+  expect(markdownOfObserved(sum).split('\n').slice(2)).toEqual(['| PodStatus | 10 | 4 | 2 |', '| all | 10 | 4 | 2 |']);
 });
