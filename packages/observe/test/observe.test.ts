@@ -9,6 +9,7 @@ import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, ROOT } from '../../../test/integration/virtualNode.ts';
+import { isBehind } from '../src/border/api/podStatus.ts';
 import { missingOf, missingOfPod } from '../src/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../src/border/table.ts';
 import { type Beside, type BesideOptions, beside } from './beside.ts';
@@ -28,7 +29,7 @@ function inApi({ h }: Pick<Beside, 'h'>, name: string): Pod | undefined {
   const got = h.kube.handle({ verb: 'GET', path: `${PODS}/${name}` });
   return got.ok ? (got.body as Pod) : undefined;
 }
-async function stopTheKubelet({ h }: Beside): Promise<void> {
+async function stopTheKubelet({ h }: Pick<Beside, 'h'>): Promise<void> {
   let stopped = false;
   void h.node.stop().then(() => {
     stopped = true;
@@ -405,6 +406,20 @@ describe('beside a kubelet that does something else', () => {
     expect(b.node.inspected?.history.hidden('no --key=hunter2')).toBe('no <masked>');
   });
 
+  it('names a false restart count that was there before it looked', async () => {
+    await using b = await beside({
+      async started(h) {
+        h.kube.handle({ verb: 'POST', path: PODS, body: manifest('counted', { spec: { nodeName: 'n1' } }) });
+        await h.until('it runs', () => isReady(inApi({ h }, 'counted')?.status));
+        await stopTheKubelet({ h });
+        const containerStatuses = inApi({ h }, 'counted')?.status.containerStatuses?.map((c) => ({ ...c, restartCount: 7 }));
+        h.kube.handle({ verb: 'PATCH', path: `${PODS}/counted/status`, patchType: 'merge', body: { status: { containerStatuses } } });
+      },
+    });
+    await b.h.advance(30_000);
+    expect(unknown(b).find((d) => d.pod === 'default/counted')?.came).toContain('restartCount is 7, not 0');
+  });
+
   it('names a group of a pod that is gone', async () => {
     await using b = await beside({ cgroups: true });
     const { h } = b;
@@ -540,6 +555,13 @@ describe('whether an object shows a patch', () => {
     ],
   ])('%s', (_, patch, missing) => {
     expect(missingOf(patch, has)).toEqual(missing);
+  });
+
+  it('a container that has ended and runs for the tree still, whose id a patch leaves out', () => {
+    const status = (state: object, of = {}) => ({ containerStatuses: [{ name: 'a', state, ...of }] });
+    const has = status({ terminated: { exitCode: 0 } }, { containerID: 'c://1' });
+    expect(isBehind(has, status({ running: {}, terminated: null }))).toBe(true);
+    expect(isBehind(has, status({ running: {} }, { containerID: 'c://2' }))).toBe(false);
   });
 
   it('whatever either program repeats of commands and of users before images', () => {

@@ -13,16 +13,14 @@ export function isAhead(has: unknown, wanted: unknown): boolean {
   return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
 }
 
-/** Whether a container has ended that runs for the tree. */
+/** Whether a container has ended that runs for the tree, whose patch leaves out an id that is the same. */
 export function isBehind(has: unknown, wanted: unknown): boolean {
-  const [ended, running] = [has, wanted].map((status, i) => {
+  const [ended = [], running = []] = [has, wanted].map((status, i) => {
     const list: unknown = isRecord(status) ? status.containerStatuses : undefined;
     const all = Array.isArray(list) ? list.filter(isRecord) : [];
-    return all.flatMap(({ containerID, state }) =>
-      isRecord(state) && isRecord(state[i === 0 ? 'terminated' : 'running']) ? [containerID] : [],
-    );
+    return all.filter(({ state }) => isRecord(state) && isRecord(state[i === 0 ? 'terminated' : 'running']));
   });
-  return running?.some((id) => ended?.includes(id)) === true;
+  return running.some(({ name, containerID: id }) => ended.some((c) => c.name === name && (id === undefined || c.containerID === id)));
 }
 
 /** For which containers wait that nothing is said of. */
