@@ -116,6 +116,8 @@ describe('an embedded API server', () => {
     const codes = [
       await ask('GET', '/api/v1/nodes', { token: 'other' }),
       await ask('GET', '/nowhere'),
+      await ask('GET', '//'),
+      await ask('GET', '//[/x'),
       await ask('OPTIONS', '/api/v1/nodes'),
       await ask('POST', '/api/v1/namespaces/default/pods', { body: '{' }),
       await ask('PATCH', '/api/v1/nodes/n', { body: '{}' }),
@@ -123,7 +125,18 @@ describe('an embedded API server', () => {
       await ask('POST', '/api/v1/namespaces/default/pods/a/exec'),
       await ask('GET', '/api/v1/nodes/n/proxy/stats/summary'),
     ].map(({ status, body }) => `${status} ${body.kind}`);
-    expect(codes).toEqual(['401 Status', '404 Status', '405 Status', '400 Status', '415 Status', '501 Status', '501 Status', '501 Status']);
+    expect(codes).toEqual([
+      '401 Status',
+      '404 Status',
+      '404 Status',
+      '404 Status',
+      '405 Status',
+      '400 Status',
+      '415 Status',
+      '501 Status',
+      '501 Status',
+      '501 Status',
+    ]);
     await api.close();
   });
 });

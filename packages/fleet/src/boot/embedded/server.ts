@@ -237,7 +237,8 @@ async function answer(req: IncomingMessage, to: To, { kube, api, clock }: { kube
     res.setHeader('retry-after', '1');
     return send(to, 429, status(429, 'TooManyRequests', 'too much waits for clients that do not read their answers: ask again later'));
   }
-  const url = new URL(req.url ?? '/', 'http://h');
+  const url = URL.parse((req.url ?? '/').replace(/^\/+/, '/'), 'http://h');
+  if (url === null) return send(to, 400, status(400, 'BadRequest', 'the target of the request is no path'));
   const path = url.pathname;
   const query = Object.fromEntries(url.searchParams);
   const found = req.method === 'GET' ? (discovery(path) ?? openapi(path)) : undefined;
