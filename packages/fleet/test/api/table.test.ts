@@ -22,8 +22,6 @@ describe('a table of the embedded API server', () => {
     expect(pod({ phase: 'Succeeded', containerStatuses: [container({ terminated: { exitCode: 0, reason: 'Completed' } })] })).toBe(
       'Completed',
     );
-    const beside = [container({ terminated: { exitCode: 0, reason: 'Completed' } }), container({ running: {} }, { ready: true })];
-    expect(pod({ phase: 'Running', containerStatuses: beside })).toBe('Running');
     expect(pod({ phase: 'Failed', reason: 'Evicted' })).toBe('Evicted');
     expect(pod({})).toBe('Pending');
     expect(pod({ phase: 'Running' }, {}, { deletionTimestamp: '2026-01-01T00:30:00Z' })).toBe('Terminating');
@@ -40,6 +38,33 @@ describe('a table of the embedded API server', () => {
     expect(of(done, sidecar, next({ waiting: { reason: 'CrashLoopBackOff' } }))).toBe('Init:CrashLoopBackOff');
     expect(of(done, sidecar, next({ terminated: { exitCode: 2, reason: 'Error' } }))).toBe('Init:Error');
     expect(of(done, sidecar, next({ terminated: { exitCode: 0, reason: 'Completed' } }))).toBe('PodInitializing');
+    expect(pod({ ...waits, phase: 'Failed', initContainerStatuses: [container({ terminated: { exitCode: 3 } })] }, WITH_INIT)).toBe(
+      'Init:ExitCode:3',
+    );
+  });
+
+  it('counts sidecars as ready, and restarts of init containers until these are done', () => {
+    const up = container({ running: {} }, { name: 'b', started: true, ready: true, restartCount: 2 });
+    const first = container({ terminated: { exitCode: 0 } }, { restartCount: 4 });
+    const last = (exitCode: number): object => container({ terminated: { exitCode } }, { name: 'c', restartCount: 8 });
+    const main = container({ running: {} }, { name: 'm', ready: true, restartCount: 1 });
+    const of = (...initContainerStatuses: object[]): string[] =>
+      rowOf({ kind: 'Pod', spec: WITH_INIT, status: { phase: 'Running', initContainerStatuses, containerStatuses: [main] } }).slice(1, 4);
+    expect(of(first, up, last(1))).toEqual(['1/2', 'Init:ExitCode:1', '14']);
+    expect(of(first, up, last(0))).toEqual(['2/2', 'Running', '3']);
+  });
+
+  it('says of a pod that is done in part whether it is ready, and of what waits for nothing why', () => {
+    const ended = (exitCode: number, more: object): object => container({ terminated: { exitCode, ...more } });
+    const done = ended(0, { reason: 'Completed' });
+    const runs = container({ running: {} }, { ready: true });
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    expect(pod({ phase: 'Running', conditions, containerStatuses: [done, runs] })).toBe('Running');
+    expect(pod({ phase: 'Running', containerStatuses: [done, runs] })).toBe('NotReady');
+    expect(pod({ phase: 'Running', containerStatuses: [done, ended(1, { reason: 'Error' }), runs] })).toBe('Error');
+    expect(pod({ phase: 'Failed', containerStatuses: [ended(137, { signal: 9 })] })).toBe('Signal:9');
+    expect(pod({ conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }] })).toBe('SchedulingGated');
+    expect(pod({ phase: 'Succeeded', containerStatuses: [done] }, {}, { deletionTimestamp: '2026-01-01T00:30:00Z' })).toBe('Completed');
   });
 
   it('shows cordoned nodes and their version', () => {

@@ -62,7 +62,8 @@ function troubledPods(m: Moment): PodTrouble[] {
   const all = podLines(m).flatMap((p) => {
     const tone = podTone(p, m.nowMs);
     if (!isTrouble(tone, p)) return [];
-    return [{ uid: p.uid, name: `${p.namespace}/${p.name}`, tone, status: podStatus(p), message: podTrouble(p, m.nowMs) }];
+    const [status, message] = [podStatus(p), podTrouble(p, m.nowMs)];
+    return [{ uid: p.uid, name: `${p.namespace}/${p.name}`, tone, status, message: message === status ? '' : message }];
   });
   return all.sort((a, b) => WORST_FIRST.indexOf(a.tone) - WORST_FIRST.indexOf(b.tone));
 }

@@ -1,25 +1,19 @@
 /** One line about each pod, for the admin socket's /pods and `actorctl pods`. Pure. */
 import type { ContainerStatus, Pod, PodStatus } from '@actorlet/kubelet/machines/kube/types.ts';
-import { kubectlStatus } from '@actorlet/kubelet/machines/pod/runtime/kubectlStatus.ts';
 import { isRefused, isWanted, type PodRecord, type PodsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { StatusView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import type { WorkerPhase } from '@actorlet/kubelet/machines/pods/workers/messages.ts';
 import { exitText, heldBackBy } from '../why/containers.ts';
 import { type ActorAt, workerWords } from '../workerWords.ts';
+import { type KubectlPod, kubectlPod } from './kubectlPod.ts';
 
-export interface PodSummary {
+export interface PodSummary extends KubectlPod {
   uid: string;
   namespace: string;
   name: string;
   source: PodRecord['source'];
   /** Phase of the API status; `Pending` before the first status. */
   phase: string;
-  /** As in the STATUS column of kubectl. */
-  status: string;
-  ready: number;
-  containers: number;
-  /** Restarts of all containers together. */
-  restarts: number;
   worker: WorkerPhase | 'none';
   workerState: string;
   /** The most telling reason: of the status, of a container that waits, or of the worker. */
@@ -54,29 +48,35 @@ export function summarizePod(uid: string, record: PodRecord, o: Known): PodSumma
   const words = record.worker === null ? null : workerWords(uid, record.worker, o);
   const backing = seen.find((c) => c.state === 'waiting' && c.reason !== '');
   const unready = record.worker?.phase === 'syncing' ? unreadyText(record.pod, status) : '';
+  const failed = status?.phase === 'Failed' ? list.find((c) => (c.state.terminated?.exitCode ?? 0) !== 0) : undefined;
   // The worker knows at once; the status follows. Whichever says why something does not run comes first.
   const [reason, message] =
     status?.reason !== undefined && status.reason !== ''
       ? [status.reason, status.message ?? '']
-      : backing !== undefined
-        ? [backing.reason, backing.message]
-        : waiting?.state.waiting !== undefined
-          ? [waiting.state.waiting.reason ?? '', waiting.state.waiting.message ?? '']
-          : unready !== ''
-            ? ['ContainersNotReady', unready]
-            : [words?.reason ?? '', words?.message ?? ''];
-  const fromStatus = list.reduce((n, c) => n + c.restartCount, 0);
-  const fromWorker = seen.reduce((n, c) => n + c.restartCount, 0);
+      : failed?.state.terminated !== undefined
+        ? [failed.state.terminated.reason ?? '', `${failed.name} ended with ${exitText(failed.state.terminated)}`]
+        : backing !== undefined
+          ? [backing.reason, backing.message]
+          : waiting?.state.waiting !== undefined
+            ? [waiting.state.waiting.reason ?? '', waiting.state.waiting.message ?? '']
+            : unready !== ''
+              ? ['ContainersNotReady', unready]
+              : [words?.reason ?? '', words?.message ?? ''];
+  const counted = (of: readonly ContainerStatus[] = []) =>
+    of.map((c) => ({ ...c, restartCount: Math.max(c.restartCount, seen.find((s) => s.name === c.name)?.restartCount ?? 0) }));
+  const { initContainerStatuses, containerStatuses } = status ?? {};
+  const shown = kubectlPod({
+    spec: record.pod.spec,
+    status: { ...status, initContainerStatuses: counted(initContainerStatuses), containerStatuses: counted(containerStatuses) },
+    deleted: !isWanted(record),
+  });
   return {
     uid,
     namespace: record.pod.metadata.namespace,
     name: record.pod.metadata.name,
     source: record.source,
     phase: status?.phase ?? 'Pending',
-    status: kubectlStatus({ spec: record.pod.spec, status: status ?? {}, deleted: !isWanted(record) }),
-    ready: (status?.containerStatuses ?? []).filter((c) => c.ready).length,
-    containers: record.pod.spec.containers.length,
-    restarts: Math.max(fromStatus, fromWorker),
+    ...shown,
     worker: record.worker?.phase ?? 'none',
     workerState: words?.state ?? '',
     reason,

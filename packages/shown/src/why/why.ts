@@ -13,6 +13,7 @@ import { isUp } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { clockTime, shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { Explanation } from '../answers.ts';
+import { kubectlPod } from '../pods/kubectlPod.ts';
 import { podFacts } from '../pods/podFacts.ts';
 import { workerWords } from '../workerWords.ts';
 import { containerLines, explainedContainers } from './containers.ts';
@@ -159,9 +160,9 @@ function origin(record: Findable, i: WhyInput): string {
 
 function phaseLine(record: PodRecord, status: PodStatus | undefined): string {
   const phase = status?.phase ?? 'Pending (no status yet)';
-  const ready = (status?.containerStatuses ?? []).filter((c) => c.ready).length;
+  const { ready, containers } = kubectlPod({ spec: record.pod.spec, status: status ?? {}, deleted: false });
   const why = [status?.reason, status?.message].filter((s) => s !== undefined && s !== '').join(': ');
-  return `${phase}, ${ready} of ${record.pod.spec.containers.length} containers ready${why === '' || isRefused(record) ? '' : `: ${why}`}`;
+  return `${phase}, ${ready} of ${containers} containers ready${why === '' || isRefused(record) ? '' : `: ${why}`}`;
 }
 
 function rejection(status: PodStatus | undefined): string[] {

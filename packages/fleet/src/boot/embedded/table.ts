@@ -1,10 +1,10 @@
 /** Tables of nodes, pods and events, with the columns that a cluster's kubectl shows. */
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { PodStatus } from '@actorlet/kubelet/machines/kube/types.ts';
-import { kubectlStatus } from '@actorlet/kubelet/machines/pod/runtime/kubectlStatus.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
 import { printable } from '@actorlet/kubelet/machines/text/table.ts';
+import { type KubectlPod, kubectlPod } from '@actorlet/shown/src/pods/kubectlPod.ts';
 
 /** As kubectl asks for what it prints; undefined: of this kind there is none. */
 export function tableOf(body: unknown, nowMs: number): object | undefined {
@@ -53,10 +53,12 @@ interface EventShown {
 }
 const specOf = <T>(object: KubeObject): T => (object.spec ?? {}) as T;
 const statusOf = <T>(object: KubeObject): T => (object.status ?? {}) as T;
-const podOf = (object: KubeObject): { spec: PodSpecShown; status: Partial<PodStatus> } => ({
-  spec: specOf(object),
-  status: statusOf(object),
-});
+const shown = (object: KubeObject): KubectlPod =>
+  kubectlPod({
+    spec: specOf<PodSpecShown>(object),
+    status: statusOf<Partial<PodStatus>>(object),
+    deleted: object.metadata.deletionTimestamp !== undefined,
+  });
 
 const sinceOf = (time: unknown, nowMs: number): string => {
   const ms = Date.parse(String(time ?? ''));
@@ -77,13 +79,10 @@ const COLUMNS: Readonly<Record<string, Readonly<Record<string, Cell>>>> = {
   },
   Pod: {
     Name: name,
-    Ready: (o) => {
-      const { spec, status } = podOf(o);
-      return `${status.containerStatuses?.filter((c) => c.ready).length ?? 0}/${spec.containers?.length ?? 0}`;
-    },
-    Status: (o) => kubectlStatus({ ...podOf(o), deleted: o.metadata.deletionTimestamp !== undefined }),
-    Restarts: (o) => String(podOf(o).status.containerStatuses?.reduce((sum, c) => sum + c.restartCount, 0) ?? 0),
-    Node: (o) => podOf(o).spec.nodeName ?? '<none>',
+    Ready: (o) => `${shown(o).ready}/${shown(o).containers}`,
+    Status: (o) => shown(o).status,
+    Restarts: (o) => String(shown(o).restarts),
+    Node: (o) => specOf<PodSpecShown>(o).nodeName ?? '<none>',
     Age: age,
   },
   Event: {

@@ -2,6 +2,7 @@
  * What a recording holds of a pod and its status: what its views and pages are worked out from, and nothing of its
  * environment, commands, labels or annotations, nor what a container printed. Pure.
  */
+import type { Container } from '@actorlet/kubelet/machines/kube/podTable.ts';
 import type { ContainerState, ContainerStatus, Pod, PodStatus } from '@actorlet/kubelet/machines/kube/types.ts';
 import { podFields } from '@actorlet/kubelet/machines/pods/admission/supported.ts';
 import type { LifeState, PodRecord } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
@@ -11,9 +12,10 @@ import { type Check, isNumber, isText, isTruth, listOf, oneOf, optional, orNull,
 /** In the place of what a container printed last. */
 const PRINTED = '(what it printed is in no recording)';
 
-/** Of a container whose end the runtime did not tell, the node says so itself. */
+/** Reasons of ends of which the node or the runtime tells, and no container. */
+const TOLD: readonly unknown[] = [STATUS_UNKNOWN_REASON, 'StartError'];
 function printed(reason: string | undefined, message: string | undefined): string | undefined {
-  return message && reason !== STATUS_UNKNOWN_REASON ? PRINTED : message;
+  return message && !TOLD.includes(reason) ? PRINTED : message;
 }
 
 /** A pod as a recording has it: with what its other fields came to. */
@@ -33,8 +35,6 @@ export function podOfRecord(pod: Pod, source: PodRecord['source']): RecordedPod 
 
 function podKept(pod: Pod, api: boolean): RecordedPod {
   const { metadata, spec, status } = pod;
-  const containers = (list: readonly { name: string; image?: string | undefined }[] | undefined) =>
-    (list ?? []).map((c) => ({ name: c.name, image: c.image ?? '' }));
   const images = (spec.volumes ?? []).flatMap(({ name, image }) => {
     const reference = (image as { reference?: unknown } | undefined)?.reference;
     return typeof reference === 'string' ? [{ name, image: { reference: reference } }] : [];
@@ -48,9 +48,9 @@ function podKept(pod: Pod, api: boolean): RecordedPod {
         ...(metadata.creationTimestamp === undefined ? {} : { creationTimestamp: metadata.creationTimestamp }),
       },
       spec: {
-        containers: containers(spec.containers),
-        ...(spec.initContainers === undefined ? {} : { initContainers: containers(spec.initContainers) }),
-        ...(spec.ephemeralContainers === undefined ? {} : { ephemeralContainers: containers(spec.ephemeralContainers) }),
+        containers: spec.containers.map(definitionKept),
+        ...(spec.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(definitionKept) }),
+        ...(spec.ephemeralContainers === undefined ? {} : { ephemeralContainers: spec.ephemeralContainers.map(definitionKept) }),
         ...(spec.hostNetwork === true ? { hostNetwork: true } : {}),
         ...(spec.resourceClaims === undefined ? {} : { resourceClaims: spec.resourceClaims }),
         ...(images.length === 0 ? {} : { volumes: images }),
@@ -60,6 +60,17 @@ function podKept(pod: Pod, api: boolean): RecordedPod {
     leftAlone: podFields(pod, { api }).leftAlone,
   };
 }
+
+/** Whether it is a sidecar, and which probes it has: not what these ask. */
+function definitionKept(c: Pick<Container, 'name'> & Partial<Container>): object {
+  const probes = PROBES.filter((probe) => c[probe] !== undefined);
+  return {
+    ...{ name: c.name, image: c.image ?? '' },
+    ...(c.restartPolicy === undefined ? {} : { restartPolicy: c.restartPolicy }),
+    ...Object.fromEntries(probes.map((probe) => [probe, {}])),
+  };
+}
+const PROBES = ['startupProbe', 'readinessProbe', 'livenessProbe'] as const;
 
 export function statusKept(status: PodStatus | undefined): PodStatus {
   const kept = {
@@ -81,8 +92,8 @@ export function statusKept(status: PodStatus | undefined): PodStatus {
 }
 
 function containerKept(c: ContainerStatus): object {
-  const { name, ready, restartCount, imageID } = c;
-  return { name, ready, restartCount, imageID, state: stateKept(c.state), lastState: stateKept(c.lastState) };
+  const { name, ready, started, restartCount, imageID } = c;
+  return { name, ready, started, restartCount, imageID, state: stateKept(c.state), lastState: stateKept(c.lastState) };
 }
 function stateKept({ waiting, running, terminated }: ContainerState): object {
   if (waiting !== undefined) return { waiting: { reason: waiting.reason, message: waiting.message } };
@@ -119,7 +130,13 @@ function lifeKept(state: LifeState, source: PodRecord['source']): object {
 
 // ---- what comes back -------------------------------------------------------------------------------------------------
 
-const named = listOf(shape({ name: isText, image: optional(isText) }));
+const anything = optional(shape({}));
+const named = listOf(
+  shape({
+    ...{ name: isText, image: optional(isText), restartPolicy: optional(isText) },
+    ...{ startupProbe: anything, readinessProbe: anything, livenessProbe: anything },
+  }),
+);
 const cause = shape({ atMs: isNumber, by: isText, what: isText });
 const maybeText = optional(orNull(isText));
 const state = shape({
@@ -130,7 +147,12 @@ const state = shape({
   ),
 });
 const containers = optional(
-  listOf(shape({ name: isText, ready: isTruth, restartCount: isNumber, imageID: maybeText, state, lastState: state })),
+  listOf(
+    shape({
+      ...{ name: isText, ready: isTruth, started: optional(orNull(isTruth)), restartCount: isNumber, imageID: maybeText },
+      ...{ state, lastState: state },
+    }),
+  ),
 );
 const claims = optional(listOf(shape({ name: optional(isText), resourceClaimName: maybeText, resourceClaimTemplateName: maybeText })));
 export const isStatus: Check = shape({
