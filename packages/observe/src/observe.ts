@@ -75,7 +75,7 @@ function endpointOf({ flags, config }: Pick<NodeConfig, 'flags' | 'config'>): st
   return `unix://${layout(resolve(flags.rootDir)).socket}`;
 }
 
-const observeSteps = (isBack: () => void): readonly Step[] => [
+const observeSteps = (kubelet: Parameters<typeof watchTheKubelet>[0]): readonly Step[] => [
   findTheKubelet,
   configure.setFeatureGates,
   configureTheObserver,
@@ -99,7 +99,7 @@ const observeSteps = (isBack: () => void): readonly Step[] => [
   run.notifyReady,
   run.feedSystemd,
   run.giveBackStartPages,
-  watchTheKubelet(isBack),
+  watchTheKubelet(kubelet),
   run.serve,
 ];
 
@@ -115,7 +115,7 @@ export async function observe(argv: readonly string[]): Promise<number> {
   }
   return boot(argv, process.env, {
     io: processIo(),
-    steps: observeSteps(() => expectations?.starts()),
+    steps: observeSteps({ starts: () => expectations?.starts(), stops: () => expectations?.stops() }),
     wiring: {
       async createPorts(config, input) {
         // Its own sockets and files are below its own folder.

@@ -36,6 +36,7 @@ export class FakeNode implements Disposable {
     const folder = join(this.proc, String(pid));
     mkdirSync(folder, { recursive: true });
     const fields = [p.state ?? 'S', p.parent ?? 1, ...new Array<number>(17).fill(0), p.startTicks ?? 4_200, 0, 0];
+    rmSync(join(folder, 'stat'), { recursive: true, force: true });
     writeFileSync(join(folder, 'comm'), `${p.comm}\n`);
     writeFileSync(join(folder, 'stat'), `${pid} (${p.comm}) ${fields.join(' ')}\n`);
     const uid = p.uid ?? 0;
@@ -45,6 +46,13 @@ export class FakeNode implements Disposable {
     );
     writeFileSync(join(folder, 'cgroup'), `0::${p.cgroup ?? '/system.slice/kubelet.service'}\n`);
     writeFileSync(join(folder, 'cmdline'), p.words.map((word) => `${word}\0`).join(''));
+  }
+
+  /** Its state cannot be read. */
+  unread(pid: number): void {
+    const stat = join(this.proc, String(pid), 'stat');
+    rmSync(stat);
+    mkdirSync(stat);
   }
 
   end(pid: number): void {

@@ -9,7 +9,7 @@ import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, ROOT } from '../../../test/integration/virtualNode.ts';
-import { isBehind } from '../src/border/api/podStatus.ts';
+import { isBehind, withoutPast } from '../src/border/api/podStatus.ts';
 import { missingOf, missingOfPod } from '../src/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../src/border/table.ts';
 import { type Beside, type BesideOptions, beside } from './beside.ts';
@@ -562,6 +562,13 @@ describe('whether an object shows a patch', () => {
     const has = status({ terminated: { exitCode: 0 } }, { containerID: 'c://1' });
     expect(isBehind(has, status({ running: {}, terminated: null }))).toBe(true);
     expect(isBehind(has, status({ running: {} }, { containerID: 'c://2' }))).toBe(false);
+  });
+
+  it('without what it takes back of the past', () => {
+    const gone = { podIP: null, podIPs: null, containerStatuses: [{ name: 'a', lastState: { terminated: null } }] };
+    expect(withoutPast({ ...gone, phase: 'Failed' })).toEqual({ phase: 'Failed', containerStatuses: [{ name: 'a' }] });
+    const said = { podIP: '10.0.0.1', containerStatuses: [{ name: 'a', lastState: { terminated: { exitCode: 3 } } }] };
+    expect(withoutPast(said)).toEqual(said);
   });
 
   it('whatever either program repeats of commands and of users before images', () => {

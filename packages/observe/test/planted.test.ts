@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { BUGS } from '../../../test/cluster/observe/planted/bugs.ts';
 import { LIES } from '../../../test/cluster/observe/planted/lies.ts';
 import { Expectations } from '../src/border/expectations.ts';
+import { Pace } from '../src/border/pace.ts';
 
 test('each planted bug changes one line of its file, and there are ten of each side', () => {
   const times = BUGS.map(({ id, file, find }) => [
@@ -33,6 +34,35 @@ function namedAfter(lateMs: (look: number) => number, took?: number): number {
   }
   return (nowMs - (took ?? 0)) / 1_000;
 }
+
+test('a kubelet that starts has its time from the first act that is its own on, and none when it has ended again', () => {
+  const pace = new Pace();
+  pace.starts(0);
+  // What it had asked of the runtime before comes without it, and what was there already is no act.
+  expect(pace.came({ kind: 'StopContainer', tookMs: 900, boundMs: 20_000 }, 1_000)).toBe(false);
+  expect(pace.came({ kind: 'PodStatus', tookMs: 0, boundMs: 12_000 }, 1_000)).toBe(false);
+  expect(pace.isStarting('Folder', 59_000)).toBe(true);
+  expect(pace.came({ kind: 'Folder', tookMs: 900, boundMs: 20_000 }, 59_000)).toBe(true);
+  pace.starts(60_000);
+  pace.ends();
+  expect(pace.isStarting('Folder', 60_000)).toBe(false);
+});
+
+test('what a listing shows is judged by one that began when it was due', () => {
+  let [nowMs, fire] = [0, () => {}];
+  const setTimeout = (fn: () => void): void => {
+    fire = fn;
+  };
+  const expectations = new Expectations({ monoMs: () => nowMs, wallMs: () => nowMs, setTimeout, clearTimeout: () => undefined });
+  expectations.expect({ kind: 'StopPodSandbox', pod: 'default/web', uid: 'u', what: 'stopped sandbox s' });
+  const named = (beganMs: number): number => {
+    expectations.listed(beganMs);
+    for (nowMs += 2_000; nowMs < 30_000; nowMs += 2_000) fire();
+    fire();
+    return expectations.ledger().disagreements.length;
+  };
+  expect([named(19_000), named(20_000)]).toEqual([0, 1]);
+});
 
 test('a bound grows by what holds up the observer or the kubelet, once, and up to twice', () => {
   const held = (ms: number) => namedAfter((look) => (look === 0 ? ms : 0));

@@ -9,21 +9,17 @@ import {
   type UnexpectedAct,
 } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { Clock, Metrics } from '@actorlet/kubelet/ports/ports.ts';
-import { KIND_FACTS, knownDifference, RUNTIME_KINDS, STARTS } from './kinds.ts';
+import { AT_WORK_FACTOR, AT_WORK_FACTORS, KIND_FACTS, knownDifference, LISTED_KINDS, RUNTIME_KINDS, STARTS } from './kinds.ts';
 import { Pace } from './pace.ts';
 import { type Expectation, keyOf, type Wanted } from './wanted.ts';
 
-/** Beyond it the oldest that are settled go first. */
+// Beyond it the oldest that are settled go first.
 const DISAGREEMENTS_MAX = 1_000;
 const OPEN_MAX = 20_000;
 const KNOWN_MAX = 5_000;
 const ENDING_MAX = 5_000;
 /** The tree asks again within this time if it still wants an act that was not answered. What it asks later is another wish. */
 export const ASKED_AGAIN_MS = 30_000;
-/** So many bounds a kubelet has that is at work on acts of the same kind. */
-const AT_WORK_FACTOR = 6;
-/** It writes a status after each act of the pod. It makes folders side by side, and none waits for another. */
-const AT_WORK_FACTORS: Readonly<Partial<Record<ExpectedKind, number>>> = { PodStatus: 2, Folder: 1 };
 /** How often acts are looked at whose bound has passed. */
 const LOOK_EVERY_MS = 2_000;
 
@@ -65,6 +61,7 @@ export class Expectations {
   #dropped = 0;
   #timer: unknown;
   readonly #pace = new Pace();
+  #listedMs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -185,6 +182,14 @@ export class Expectations {
     this.#pace.starts(this.#clock.monoMs());
     this.excused(() => true);
   }
+
+  /** The kubelet has ended, or is stopped. What is due is missed. */
+  stops = (): void => this.#pace.ends();
+
+  /** The runtime was listed, from this monotonic time on. */
+  listed = (beganMs: number): void => {
+    this.#listedMs = beganMs;
+  };
 
   /** The tree has not heard of what the kubelet has written of this pod. It may be so for a while, and not for long. */
   behind(uid: string): void {
@@ -373,9 +378,10 @@ export class Expectations {
 
   #judgeOne(open: Open): void {
     const nowMs = this.#clock.monoMs();
-    const factor = AT_WORK_FACTORS[open.kind] ?? AT_WORK_FACTOR;
     const boundMs = open.boundMs * this.#pace.slowness(nowMs);
-    const isAtWork = nowMs - open.progressMonoMs < boundMs && nowMs - open.sinceMonoMs < factor * boundMs;
+    const dueMs = Math.min(open.progressMonoMs + boundMs, open.sinceMonoMs + (AT_WORK_FACTORS[open.kind] ?? AT_WORK_FACTOR) * boundMs);
+    // On a busy machine a listing takes its time: what it shows is of its begin.
+    const isAtWork = (LISTED_KINDS.has(open.kind) ? this.#listedMs : nowMs) < dueMs;
     if ((this.#pace.isHeldUp && open.spareMs > 0) || this.#pace.isStarting(open.kind, nowMs)) return;
     if (open.late !== null || isAtWork || this.#isPast(open) || this.#waitsForAct(open) || open.isJudged?.() === false) return;
     const { kind, pod, uid, what, sinceMs, instead } = open;

@@ -37,6 +37,11 @@ export const KIND_FACTS: Readonly<Record<ExpectedKind, KindFacts>> = {
   Cgroup: { boundMs: 20 * SECOND_MS, rule: 'resources and volumes 1.8' },
 };
 
+/** So many bounds a kubelet has that is at work on acts of the same kind. */
+export const AT_WORK_FACTOR = 6;
+/** It writes a status after each act of the pod. It makes folders side by side, and none waits for another. */
+export const AT_WORK_FACTORS: Readonly<Partial<Record<ExpectedKind, number>>> = { PodStatus: 2, Folder: 1 };
+
 /** With these the kubelet begins something of a pod. */
 export const STARTS: ReadonlySet<ExpectedKind> = new Set([
   'Folder',
@@ -55,6 +60,16 @@ export const RUNTIME_KINDS: ReadonlySet<ExpectedKind> = new Set([
   'StartContainer',
   'StopContainer',
   'StopPodSandbox',
+]);
+/** A listing of the runtime shows them. */
+export const LISTED_KINDS: ReadonlySet<ExpectedKind> = new Set([
+  'RunPodSandbox',
+  'CreateContainer',
+  'StartContainer',
+  'StopContainer',
+  'RemoveContainer',
+  'StopPodSandbox',
+  'RemovePodSandbox',
 ]);
 /** Differences on purpose: what is seen of them, and the entry of docs/differences.md, as it begins. */
 const KNOWN: readonly { kind: ExpectedKind; seen: RegExp; entry: string }[] = [

@@ -10,7 +10,9 @@ const PROMPT_PART = 1 / 4;
 const SLOWNESS_MAX = 2;
 const SLOW_FOR_MS = 60_000;
 /** A kubelet that has started lists, connects and looks at all its pods before its first act. */
-const STARTS_MS = 30_000;
+const STARTS_MS = 60_000;
+/** These a kubelet alone does, and at once: what it had asked of the runtime before it ended comes without it. */
+const FIRST: ReadonlySet<ExpectedKind> = new Set(['Folder', 'CreateContainer', 'PodStatus', 'PodDeletion']);
 /** It does these from its first moment on. */
 const FROM_THE_START: ReadonlySet<ExpectedKind> = new Set(['Lease', 'NodeStatus', 'CSINode']);
 
@@ -46,6 +48,10 @@ export class Pace {
     this.#startsUntilMs = nowMs + STARTS_MS;
   }
 
+  ends(): void {
+    this.#startsUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
   isStarting(kind: ExpectedKind, nowMs: number): boolean {
     return nowMs < this.#startsUntilMs && !FROM_THE_START.has(kind);
   }
@@ -54,7 +60,7 @@ export class Pace {
   came({ kind, tookMs, boundMs }: { kind: ExpectedKind; tookMs: number; boundMs: number }, nowMs: number): boolean {
     const by = PROMPT.has(kind) ? Math.min(SLOWNESS_MAX, Math.max(1, tookMs / boundMs / PROMPT_PART)) : 0;
     if (by >= this.slowness(nowMs)) this.#slow = { by, untilMs: nowMs + SLOW_FOR_MS };
-    const isFirst = this.isStarting(kind, nowMs);
+    const isFirst = this.isStarting(kind, nowMs) && FIRST.has(kind) && tookMs > 0;
     if (isFirst) this.#startsUntilMs = Number.NEGATIVE_INFINITY;
     return isFirst;
   }

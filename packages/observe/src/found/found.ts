@@ -155,16 +155,23 @@ async function chooseProcess(proc: string, { pid, before }: Pick<FindOptions, 'p
 /** Of several kubelets on a machine each keeps these flags from start to start. */
 const OF_ITS_NODE: readonly string[] = ['--root-dir', '--config', '--kubeconfig', '--hostname-override'];
 
-/** Those that may be its next start: with the same words, else of the same node, else any that was not there beside it. */
+/**
+ * Those that may be its next start: with the same words, else of the same node, else one that was not there beside it and has one of the
+ * node's flags in common. One that has none is of another node.
+ */
 function nextOf({ process, seenMs }: Before, found: readonly KubeletProcess[]): readonly KubeletProcess[] {
   const words = ({ args }: KubeletProcess): string => args.join('\0');
-  const node = ({ args }: KubeletProcess): string =>
-    args.filter((word, i) => OF_ITS_NODE.includes(word.split('=', 1)[0] ?? '') || OF_ITS_NODE.includes(args[i - 1] ?? '')).join('\0');
-  for (const key of [words, node]) {
+  const node = ({ args }: KubeletProcess): string[] =>
+    OF_ITS_NODE.map((flag) => {
+      const at = args.findIndex((word) => word === flag || word.startsWith(`${flag}=`));
+      return (args[at] === flag ? args[at + 1] : args[at]?.slice(flag.length + 1)) ?? '';
+    });
+  for (const key of [words, (one: KubeletProcess) => node(one).join('\0')]) {
     const alike = found.filter((one) => key(one) === key(process));
     if (alike.length > 0) return alike;
   }
-  return found.filter(({ startedMs }) => startedMs > seenMs - SLACK_MS);
+  const before = node(process);
+  return found.filter((one) => one.startedMs > seenMs - SLACK_MS && node(one).some((value, i) => value === before[i]));
 }
 
 /** The files where they lie here, under the names that the kubelet has for them. */

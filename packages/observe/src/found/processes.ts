@@ -4,7 +4,7 @@
  */
 import { readdir, readlink } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { codeOf, messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import { oneLine } from '@actorlet/kubelet/machines/text/oneLine.ts';
 import { readRegular } from '@actorlet/process/src/regularFile.ts';
 
@@ -44,6 +44,8 @@ const WORDS_BYTES_MAX = 1024 * 1024;
 const AT_ONCE = 32;
 /** The kernel waits for the memory of a process whose words are read, which may be held for long. */
 const READ_MS = 2_000;
+/** What a read says of a process that is not there. */
+const GONE: ReadonlySet<string> = new Set(['ENOENT', 'ESRCH']);
 /** Between the first and the last read another process may have taken the pid. */
 const TRIES = 3;
 /** USER_HZ, which is 100 on every machine that Linux runs on. */
@@ -80,12 +82,18 @@ export async function processOf(proc: string, pid: number): Promise<KubeletProce
   return one;
 }
 
-/** Of the same process. `stopped`: by a signal (SIGSTOP). Null: it has ended. */
+/** Of the same process. `stopped`: by a signal (SIGSTOP). `unknown`: a busy machine did not say it in time. Null: it has ended. */
 export async function stateOf(
   proc: string,
   { pid, startTicks }: Pick<KubeletProcess, 'pid' | 'startTicks'>,
-): Promise<'runs' | 'stopped' | null> {
-  const stat = await statOf(proc, pid);
+): Promise<'runs' | 'stopped' | 'unknown' | null> {
+  let text: string;
+  try {
+    text = (await inTime(readRegular(`${proc}/${pid}/stat`, { bytesMax: STATUS_BYTES_MAX }))).toString('utf8');
+  } catch (error) {
+    return GONE.has(codeOf(error) ?? '') ? null : 'unknown';
+  }
+  const stat = statIn(text);
   if (stat === null || stat.startTicks !== startTicks || stat.state === 'Z' || stat.state === 'X') return null;
   return stat.state === 'T' ? 'stopped' : 'runs';
 }
@@ -186,7 +194,11 @@ interface Stat {
 /** Null: there is no such process. A name may hold spaces and brackets: fields count behind the last one. */
 async function statOf(proc: string, pid: number): Promise<Stat | null> {
   const text = await textOf(`${proc}/${pid}/stat`, STATUS_BYTES_MAX);
-  const m = text === null ? null : /^\d+ \((.*)\) (.*)$/s.exec(text.trim());
+  return text === null ? null : statIn(text);
+}
+
+function statIn(text: string): Stat | null {
+  const m = /^\d+ \((.*)\) (.*)$/s.exec(text.trim());
   if (m === null) return null;
   const fields = (m[2] ?? '').split(' ');
   const [state = '', parent = ''] = fields;

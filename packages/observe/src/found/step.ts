@@ -193,9 +193,9 @@ function withPid(argv: readonly string[], pid: number): readonly string[] {
 
 /**
  * A kubelet that starts with something else makes the observer begin anew; one that ends, restarts or is stopped is named.
- * `isBack`: it works again, after a time in which it could do nothing.
+ * `starts`: it works again, after a time in which it could do nothing. `stops`: it does nothing now.
  */
-export const watchTheKubelet = (isBack: () => void): Step => ({
+export const watchTheKubelet = ({ starts, stops }: { starts(): void; stops(): void }): Step => ({
   name: 'watch the kubelet',
   run(ctx) {
     const log = need(ctx, 'log');
@@ -208,11 +208,12 @@ export const watchTheKubelet = (isBack: () => void): Step => ({
         clock: createClock(),
         find: (before) => findKubelet({ ...optionsOf(args, ctx), before }),
         onChange(change) {
+          if (change.kind === 'ended' || change.kind === 'stopped') stops();
           if (change.kind === 'unclear') log.warn({ why: change.why }, 'no kubelet is observed now');
           else if (change.kind === 'ended') log.warn({ pid: change.pid }, 'the kubelet has ended; its next start is waited for');
           else if (change.kind === 'stopped') log.warn({ pid: change.pid }, 'the kubelet was stopped by a signal, and does nothing now');
           else if (change.kind === 'starts' || change.kind === 'continued' || change.kind === 'restarted') {
-            isBack();
+            starts();
             log.info({ pid: change.pid }, BACK[change.kind]);
           } else {
             log.warn({ pid: change.pid, changed: change.what }, 'the kubelet was started with something else; the observer begins anew');

@@ -50,7 +50,7 @@ export function watchKubelet(o: WatchOptions): Disposable {
 
   const look = async (): Promise<void> => {
     const state = running ? await stateOf(proc, current.process) : null;
-    if (over) return;
+    if (over || state === 'unknown') return;
     if (state !== null) {
       seenMs = o.clock.wallMs();
       if (stopped !== (state === 'stopped')) o.onChange({ kind: stopped ? 'continued' : 'stopped', pid: current.process.pid });

@@ -19,7 +19,7 @@ import { type KubeWrite, writeOf } from '../table.ts';
 import { untilShown, type WaitEnd } from '../waiting.ts';
 import type { Wanted } from '../wanted.ts';
 import { NODE_WAIT_MS, nodeWish } from './nodeStatus.ts';
-import { endedBy, isAhead, isBehind, isCreating, isUnseen, isWaiting, PULLED, statusWords } from './podStatus.ts';
+import { endedBy, isAhead, isBehind, isCreating, isUnseen, isWaiting, PULLED, statusWords, withoutPast } from './podStatus.ts';
 import { SeenObjects } from './seenObjects.ts';
 import { missingOf, missingOfPod } from './shows.ts';
 
@@ -132,31 +132,32 @@ export class KubeBorder {
 
   #podStatus({ namespace, name }: { namespace: string; name: string }, body: Record<string, unknown>, opts: KubeCallOptions) {
     const uid = uidOf(body.metadata);
-    const what = `written ${statusWords(body.status)}`;
+    const status = withoutPast(body.status);
+    const what = `written ${statusWords(status)}`;
     const now = this.#seen.byName('pods', namespace, name);
     const isJudged = () => {
       const has = this.#seen.byName('pods', namespace, name);
       // Of a pod that is to end, the kubelet alone knows what it has not begun.
-      if (has?.metadata.deletionTimestamp !== undefined && endedBy(body.status).has(STATUS_UNKNOWN_REASON)) return false;
+      if (has?.metadata.deletionTimestamp !== undefined && endedBy(status).has(STATUS_UNKNOWN_REASON)) return false;
       if (!isCreating(has?.status)) return true;
       // A kubelet pulls one image after the other, and says nothing of a pod that waits for one: also of one that is to end.
       const isSilent = has?.metadata.deletionTimestamp !== undefined || this.#expectations.awaits('PullImage');
       // That a pull failed, the tree knows from another pod of that image. A container that was made is told of.
-      return !isSilent && (isAhead(body.status, has?.status) || !isWaiting(body.status, PULLED));
+      return !isSilent && (isAhead(status, has?.status) || !isWaiting(status, PULLED));
     };
     const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true, isJudged };
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
-    if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(body.status, now.status)))
+    if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(status, now.status)))
       return Promise.resolve({ ok: true as const, code: 200, body: now });
     const before = now?.metadata.resourceVersion;
     const look = (): KubeResult | undefined => {
       const pod = this.#seen.byName('pods', namespace, name);
       if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid))
         return { ok: false, failure: notFound(`pods "${name}" not found`) };
-      if (this.#shows(wanted, missingOfPod(body.status, pod))) return { ok: true, code: 200, body: pod };
+      if (this.#shows(wanted, missingOfPod(status, pod))) return { ok: true, code: 200, body: pod };
       // It tells of containers that this tree has not come to yet.
-      if (isAhead(pod.status, body.status)) this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
-      else if (isBehind(pod.status, body.status)) this.#expectations.behind(pod.metadata.uid ?? '');
+      if (isAhead(pod.status, status)) this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
+      else if (isBehind(pod.status, status)) this.#expectations.behind(pod.metadata.uid ?? '');
       // The kubelet said something else meanwhile: the tree decides anew.
       return pod.metadata.resourceVersion === before ? undefined : { ok: false, failure: conflict(name) };
     };
@@ -164,7 +165,7 @@ export class KubeBorder {
       const pod = this.#seen.byName('pods', namespace, name);
       const isIt = pod !== undefined && (uid === '' || pod.metadata.uid === uid);
       // What is no longer otherwise begins anew when it is so again.
-      return isIt && this.#shows(wanted, missingOfPod(body.status, pod)) ? true : undefined;
+      return isIt && this.#shows(wanted, missingOfPod(status, pod)) ? true : undefined;
     };
     return this.#followed(wanted, isShown, () => this.#untilDecidedAnew(wanted, look, { name, opts }));
   }

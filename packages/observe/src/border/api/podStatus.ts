@@ -47,6 +47,24 @@ export function isWaiting(status: unknown, reasons: readonly unknown[]): boolean
   return phase === 'Pending' && Array.isArray(all) && all.every(isOne);
 }
 
+/**
+ * A status without what it would take back of the past: an address, and the end of an earlier instance. A kubelet takes back neither. What
+ * came and went between two looks of this tree, the kubelet alone has seen.
+ */
+export function withoutPast(status: unknown): unknown {
+  if (!isRecord(status)) return status;
+  const ofContainer = (c: unknown): unknown => (isRecord(c) ? withoutEmpty(c, ['lastState']) : c);
+  const lists = ['initContainerStatuses', 'containerStatuses'].flatMap((field) => {
+    const list = status[field];
+    return Array.isArray(list) ? [[field, list.map(ofContainer)] as const] : [];
+  });
+  return { ...withoutEmpty(status, ['podIP', 'podIPs']), ...Object.fromEntries(lists) };
+}
+function withoutEmpty(of: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+  const isEmpty = (value: unknown): boolean => value == null || (isRecord(value) && Object.values(value).every((v) => v == null));
+  return Object.fromEntries(Object.entries(of).filter(([name, value]) => !names.includes(name) || !isEmpty(value)));
+}
+
 /** Reasons for which containers ended, with their names. */
 export function endedBy(status: unknown): Map<unknown, Set<unknown>> {
   const reasons = new Map<unknown, Set<unknown>>();

@@ -55,7 +55,7 @@ export class CriBorder {
   constructor(cri: Cri, o: CriBorderOptions) {
     this.#cri = cri;
     this.#o = o;
-    this.#listings = new RuntimeListings(cri, o.clock);
+    this.#listings = new RuntimeListings(cri, { clock: o.clock, listed: o.expectations.listed });
   }
 
   get listings(): RuntimeListings {

@@ -29,7 +29,7 @@ export class RuntimeListings {
   readonly #clock: Clock;
   readonly #waiters = new Set<Waiter>();
   readonly #subjects = new Map<string, { pod: string; uid: string; name: string }>();
-  readonly #heard = new Set<(listing: Listing) => void>();
+  readonly #listed: (beganMs: number) => void;
   #timer: unknown;
   #dueMs = Number.POSITIVE_INFINITY;
   #asking = false;
@@ -37,14 +37,11 @@ export class RuntimeListings {
   #restUntilMs = 0;
   #again = false;
 
-  constructor(cri: Cri, clock: Clock) {
+  /** `listed`: is told of each listing that this asked for, and when it began. */
+  constructor(cri: Cri, { clock, listed }: { clock: Clock; listed: (beganMs: number) => void }) {
     this.#cri = cri;
     this.#clock = clock;
-  }
-
-  /** Each listing of the whole runtime that passes by. */
-  onListing(hear: (listing: Listing) => void): void {
-    this.#heard.add(hear);
+    this.#listed = listed;
   }
 
   /** Of a container or sandbox. */
@@ -145,7 +142,9 @@ export class RuntimeListings {
       ]);
       this.learn({ method: 'ListPodSandbox', req: {}, res: sandboxes });
       this.learn({ method: 'ListContainers', req: {}, res: containers });
-      this.#tell({ sandboxes: sandboxes.items, containers: containers.containers });
+      const listing = { sandboxes: sandboxes.items, containers: containers.containers };
+      for (const waiter of [...this.#waiters]) waiter.look(listing);
+      this.#listed(beganMs);
     } catch {
       // A runtime that is away shows nothing; whoever waits has a deadline, and the link says that it is away.
     }
@@ -153,11 +152,6 @@ export class RuntimeListings {
     const nowMs = this.#clock.monoMs();
     this.#restUntilMs = nowMs + Math.min((nowMs - beganMs) / LISTING_SHARE, EVERY_MS);
     if (this.#waiters.size > 0) this.#soon(this.#again ? AFTER_HINT_MS : EVERY_MS);
-  }
-
-  #tell(listing: Listing): void {
-    for (const waiter of [...this.#waiters]) waiter.look(listing);
-    for (const hear of this.#heard) hear(listing);
   }
 }
 
