@@ -38,6 +38,7 @@ export function watchDirectory(path: string, onEvent: (e: FsEvent) => void, onEn
   };
   // inotify reports the removal or renaming of the directory itself under its own name.
   const self = basename(path);
+  const turns = new Map<string, object>();
   const checkSelf = async () => {
     try {
       const now = await stat(path);
@@ -55,13 +56,17 @@ export function watchDirectory(path: string, onEvent: (e: FsEvent) => void, onEn
       if (name === null) return emit({ kind: 'modify', name: '' });
     }
     if (type === 'change') return emit({ kind: 'modify', name });
-    try {
-      await lstat(join(path, name));
-      emit({ kind: 'create', name });
-    } catch (error) {
-      // Anything but "not there" leaves open what became of the name: the reader will find out.
-      emit({ kind: codeOf(error) === 'ENOENT' ? 'delete' : 'create', name });
-    }
+    const turn = {};
+    turns.set(name, turn);
+    // Anything but "not there" leaves open what became of the name: the reader will find out.
+    const isThere = await lstat(join(path, name)).then(
+      () => true,
+      (error: unknown) => codeOf(error) !== 'ENOENT',
+    );
+    // Where it came or went once more meanwhile, this was its end, and that one its return.
+    const isLast = turns.get(name) === turn;
+    if (isLast) turns.delete(name);
+    emit({ kind: isThere && isLast ? 'create' : 'delete', name });
   };
   watcher = watch(path, { persistent: false, encoding: 'utf8' }, (type, name) => {
     void onChange(type, name);

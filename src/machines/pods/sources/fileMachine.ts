@@ -30,6 +30,8 @@ const SETTLE_MODIFY_MS = 30;
 const SETTLE_MAX_MS = 1_000;
 /** Waits before another look at a hinted file that cannot be used as it stands: it may be half written. */
 const SETTLE_RETRY_MS: readonly number[] = [50, 150, 400];
+/** Between the end and the beginning of a pod whose manifest went and came back: podConfig takes in one set before the next. */
+const SETTLE_ANEW_MS = 50;
 /** Watch attempts: every second while the path is missing; other failures double the wait up to the maximum. */
 const WATCH_RETRY_MIN_MS = 1_000;
 const WATCH_RETRY_MAX_MS = 20_000;
@@ -46,6 +48,8 @@ interface Pending {
   firstMs: number;
   /** Looks already taken since the last hint about this path. */
   attempt: number;
+  /** It was away meanwhile. */
+  gone?: boolean;
 }
 type PendingMap = ReadonlyMap<string, Pending>;
 
@@ -113,7 +117,8 @@ function hinted(context: FileSourceContext, hint: FileHint, now: number): Pendin
   const modify = hint.kind === 'modify';
   const quietAt = now + (modify ? SETTLE_MODIFY_MS : SETTLE_CREATE_MS);
   // The newest hint decides how long to wait: a rename into place right after a write need not wait for quiet.
-  const due = { dueMs: Math.min(firstMs + SETTLE_MAX_MS, quietAt), firstMs, attempt: 0 };
+  const gone = hint.kind === 'delete' || prior?.gone === true;
+  const due = { dueMs: Math.min(firstMs + SETTLE_MAX_MS, quietAt), firstMs, attempt: 0, gone };
   return SharedMap.draft(context.pending).set(hint.path, due).finish();
 }
 
@@ -134,7 +139,11 @@ function settle(readings: readonly FileReading[], taken: PendingMap, now: number
     if (waitMs !== undefined) retry.set(r.path, { dueMs: now + waitMs, firstMs: now, attempt: (look?.attempt ?? 0) + 1 });
     else if (r.kind === 'changing')
       count.push({ path: r.path, kind: 'bad', message: 'the file keeps changing while it is read', digest: '' });
-    else count.push(r);
+    else if (r.kind === 'same' && look?.gone === true) {
+      // Its pod goes, and comes anew with the next look.
+      count.push({ path: r.path, kind: 'gone' });
+      retry.set(r.path, { dueMs: now + SETTLE_ANEW_MS, firstMs: now, attempt: 0 });
+    } else count.push(r);
   }
   return { count, retry };
 }
