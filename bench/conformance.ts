@@ -1,8 +1,8 @@
 /**
  * Specs of Kubernetes' own end-to-end tests on one node, of this daemon and of the reference kubelet, and a table of where they differ
  * (root; what bench/cluster.ts needs; `e2e.test`, `ginkgo`, `agnhost` and a kubelet of one release in KUBEBUILDER_ASSETS). A run is a slice:
- * it ends in time, keeps what it has, and the next one goes on. `npm run conformance`. Options:
- * --groups="node conformance,..." --agents=actorlet,kubelet --minutes=7 --specs=60 (of a slice) --nodes=6 (specs at a time)
+ * it ends in time, keeps what it has, and the next one goes on; the first goes on from bench/results. `npm run conformance`. Options:
+ * --groups="node conformance;node, others" --agents=actorlet,kubelet --minutes=7 --specs=60 (of a slice) --nodes=6 (specs at a time)
  * --focus=REGEXP (these run again, and what was known of them is replaced) --keep=DIR --out=FILE --run=no (the table alone)
  * --observe=yes (an observer runs beside the reference kubelet, and its judged acts are added up with the outcomes)
  */
@@ -15,19 +15,20 @@ import { inOrder, isOfNodeTests } from './conformance/groups.ts';
 import { AGENTS, type Agent, SpecNode } from './conformance/node.ts';
 import { NodeTests } from './conformance/nodeTests.ts';
 import { Beside, markdownOfObserved, NOTHING_OBSERVED, type Observed, withLedger } from './conformance/observed.ts';
-import { markdownOf, merged, type SpecOutcomes, tableOf, toRun } from './conformance/outcomes.ts';
+import { listed, markdownOf, merged, type SpecOutcomes, tableOf, toRun, unlisted } from './conformance/outcomes.ts';
 import { ownFolder, runInside } from './conformance/ownNamespaces.ts';
 import { SpecPrograms } from './conformance/programs.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
 import { numberOption, option, projectRoot, report, say } from './lib/report.ts';
 
 const agents = (option('agents') ?? AGENTS.join(',')).split(',') as Agent[];
-const groups = (option('groups') ?? '').split(',').filter(Boolean);
+const groups = (option('groups') ?? '').split(';').filter(Boolean);
 const minutes = numberOption('minutes', 7);
 const most = numberOption('specs', 60);
 const processes = numberOption('nodes', 6);
 const focus = option('focus');
 const isObserved = option('observe') === 'yes';
+const RESULTS = join(projectRoot, 'bench/results/conformance.json');
 /** Of a slice: start, ends of agents, clean-up. */
 const AROUND_S = 60;
 
@@ -51,7 +52,7 @@ async function slice(dir: string): Promise<void> {
   const version = await programs.version();
   const names = await programs.names();
   const specs = inOrder(names, groups);
-  const store = keptAt(join(option('keep') ?? join(projectRoot, '.cache/conformance'), version));
+  const store = keptAt(join(option('keep') ?? join(projectRoot, '.cache/conformance'), version), version);
   const kept = store.read();
   const isWanted = option('run') !== 'no';
   const chosen = chosenOf(focus === undefined ? specs : specs.filter((name) => new RegExp(focus).test(name)), kept);
@@ -70,11 +71,12 @@ async function slice(dir: string): Promise<void> {
       await cleanUp();
     }
   }
-  const table = tableOf(specs, store.read());
+  const all = store.read();
+  const table = tableOf(specs, all);
   const observed = store.observed();
   say(markdownOf(table.rows, AGENTS));
   say(markdownOfObserved(observed));
-  await report('conformance', { release: version, ...table, observed });
+  await report('conformance', { release: version, ...table, observed, outcomes: listed(all) });
 }
 
 /** Specs that failed run once more, one at a time, when all others were run. */
@@ -137,13 +139,15 @@ interface Store {
   log(agent: Agent, o: { report: string; agent: string; observer: string | undefined; ledgers: readonly ObserverLedger[] }): void;
 }
 
-/** What slices found, one file per agent. */
-function keptAt(folder: string): Store {
+/** What slices found, one file per agent. Where there is none: what the results of this release have. */
+function keptAt(folder: string, version: string): Store {
   mkdirSync(folder, { recursive: true });
   const fileOf = (agent: Agent): string => join(folder, `${agent}.json`);
+  const { release, outcomes } = JSON.parse(readFileSync(RESULTS, 'utf8')).results;
+  const before: Partial<Kept> = release === version ? unlisted(outcomes, AGENTS) : {};
   const read = (): Kept =>
     Object.fromEntries(
-      AGENTS.map((agent) => [agent, existsSync(fileOf(agent)) ? (JSON.parse(readFileSync(fileOf(agent), 'utf8')) as SpecOutcomes) : {}]),
+      AGENTS.map((agent) => [agent, existsSync(fileOf(agent)) ? JSON.parse(readFileSync(fileOf(agent), 'utf8')) : (before[agent] ?? {})]),
     ) as Kept;
   const write = (file: string, what: object): void => {
     writeFileSync(`${file}.new`, `${JSON.stringify(what, null, 1)}\n`);

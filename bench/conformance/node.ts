@@ -1,17 +1,14 @@
 /** One node with a control plane and a proxy of services, whose agent is this daemon or the reference kubelet, one after the other. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { createCgroups } from '../../src/boot/dependencies/cgroups/cgroups.ts';
 import { createDaemon, type Daemon, NODE_NAME } from '../../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../test/e2e/lab/cluster/controlPlane.ts';
 import { createReferenceKubelet, type ReferenceKubelet } from '../../test/e2e/lab/cluster/referenceKubelet.ts';
 import { type Containerd, startContainerd } from '../../test/e2e/lab/containerd.ts';
-import { freePort } from '../../test/freePort.ts';
 import { until } from '../lib/report.ts';
 import { importImages } from './images.ts';
-import { noteCgroup } from './ownNamespaces.ts';
 import { asset, optionalAsset } from './programs.ts';
 
 export const AGENTS = ['actorlet', 'kubelet'] as const;
@@ -19,6 +16,8 @@ export type Agent = (typeof AGENTS)[number];
 
 /** Of a bridge of this node: an API server goes to no node on the loopback. */
 export const NODE_IP = '198.18.77.1';
+/** Specs ask there. */
+const KUBELET_PORT = 10_250;
 const BRIDGE = 'node0';
 const READY = { timeoutMs: 120_000, everyMs: 200 };
 const GONE = { timeoutMs: 60_000, everyMs: 500 };
@@ -57,11 +56,11 @@ export class SpecNode {
     });
     const served = { enableServer: true, address: NODE_IP, authentication: { x509: { clientCAFile: plane.ca.certFile } } };
     const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--node-ip=${NODE_IP}`];
-    const daemon = await createDaemon(lab, { ...configuration(lab), ...served, port: await freePort() }, args);
+    const daemon = await createDaemon(lab, { ...configuration(), ...served, port: KUBELET_PORT }, args);
     // Plugins of the specs come to the folder that every kubelet has by default.
     mkdirSync(daemon.rootDir, { recursive: true });
     execFileSync('mount', ['--bind', daemon.rootDir, '/var/lib/kubelet'], { stdio: 'pipe' });
-    const reference = await createReferenceKubelet({ plane, daemon, port: await freePort() });
+    const reference = await createReferenceKubelet({ plane, daemon, port: KUBELET_PORT });
     return new SpecNode({ lab, plane, daemon, reference, proxy: startProxy(plane, o.dir), missing });
   }
 
@@ -76,7 +75,7 @@ export class SpecNode {
   /** Starts an agent, and waits until pods can be made. */
   async on(agent: Agent): Promise<void> {
     if (agent === 'actorlet') await this.#daemon.start();
-    else await this.#reference.start({ nodeIp: NODE_IP, config: { address: NODE_IP, ...configuration(this.#lab) } });
+    else await this.#reference.start({ nodeIp: NODE_IP, config: { address: NODE_IP, ...configuration() } });
     await until('the service account', async () => ((await this.#plane.hasAccount()) ? true : undefined), READY);
     await until('the node to be Ready', async () => ((await this.#isReady()) ? true : undefined), READY);
   }
@@ -141,19 +140,14 @@ export async function startRuntime(o: { images: readonly string[]; dir: string; 
   ])
     execFileSync('ip', args, { stdio: 'pipe' });
   const lab = await startContainerd();
-  noteCgroup(o.dir, lab.cgroupParent);
   const missing = importImages(o.images, { agnhost: asset('agnhost'), dir: o.dir, ctr: (...args) => lab.ctr(...args) });
-  await createCgroups().create(lab.cgroupParent);
-  // The reference kubelet asks for it in this hierarchy too.
-  const named = join('/sys/fs/cgroup/systemd', lab.cgroupParent);
-  if (existsSync('/sys/fs/cgroup/systemd') && !existsSync(named)) mkdirSync(named);
   return { lab, missing };
 }
 
 /** The same for both agents. */
-function configuration(lab: Containerd): Record<string, unknown> {
+function configuration(): Record<string, unknown> {
   return {
-    ...{ cgroupsPerQOS: true, cgroupRoot: lab.cgroupParent, podLogsDir: '/var/log/pods' },
+    ...{ cgroupsPerQOS: true, podLogsDir: '/var/log/pods' },
     ...{ maxPods: 110, kubeAPIQPS: 50, kubeAPIBurst: 100 },
   };
 }

@@ -124,7 +124,7 @@ export class NodeTests {
   /** That of the project's own runs of these tests, for a machine of cgroup v1 whose disk others fill. */
   #configuration(): object {
     return {
-      ...{ apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration', cgroupRoot: this.#lab.cgroupParent },
+      ...{ apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration' },
       ...{ volumeStatsAggPeriod: '10s', serializeImagePulls: false, fileCheckFrequency: '10s', podCIDR: '10.100.0.0/24' },
       evictionPressureTransitionPeriod: '30s',
       evictionHard: { 'memory.available': '1Mi', 'nodefs.available': '0%', 'nodefs.inodesFree': '0%', 'imagefs.available': '0%' },

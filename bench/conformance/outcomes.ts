@@ -83,6 +83,46 @@ function unescaped(text: string): string {
   );
 }
 
+/** All outcomes, short: what a later run goes on from. */
+interface Listed {
+  /** By all agents, at the first try. */
+  passed: string[];
+  /** By all agents, by the reason. */
+  skipped: Record<string, string[]>;
+  /** By agent. */
+  others: Record<string, Record<string, Outcome>>;
+}
+
+const PASSED: Outcome = { result: 'passed', why: '', image: '', tries: 1 };
+
+export function listed(outcomes: Readonly<Record<string, SpecOutcomes>>): Listed {
+  const list: Listed = { passed: [], skipped: {}, others: {} };
+  const agents = Object.keys(outcomes);
+  for (const name of [...new Set(Object.values(outcomes).flatMap((of) => Object.keys(of)))].sort()) {
+    const own = agents.flatMap((agent) => (outcomes[agent]?.[name] === undefined ? [] : [[agent, outcomes[agent][name]] as const]));
+    const isOfAll = (result: string): boolean =>
+      own.length === agents.length && own.every(([, of]) => of.result === result && of.tries === 1);
+    const why = own[0]?.[1].why ?? '';
+    if (isOfAll('passed')) list.passed.push(name);
+    else if (isOfAll('skipped')) list.skipped[why] = [...(list.skipped[why] ?? []), name];
+    else list.others[name] = Object.fromEntries(own);
+  }
+  return list;
+}
+
+export function unlisted(list: Listed, agents: readonly string[]): Record<string, SpecOutcomes> {
+  const skipped = Object.entries(list.skipped).flatMap(([why, names]) =>
+    names.map((name) => [name, { ...PASSED, result: 'skipped', why } as Outcome] as const),
+  );
+  const ofAll = [...list.passed.map((name) => [name, PASSED] as const), ...skipped];
+  return Object.fromEntries(
+    agents.map((agent) => {
+      const own = Object.entries(list.others).flatMap(([name, of]) => (of[agent] === undefined ? [] : [[name, of[agent]] as const]));
+      return [agent, Object.fromEntries([...ofAll, ...own])];
+    }),
+  );
+}
+
 interface Row {
   group: string;
   /** Those of the group that all agents ran. */

@@ -1,21 +1,43 @@
 /**
- * Namespaces of its own for a run: mounts, network, processes. So the folders that a kubelet cannot be told to leave are empty, a proxy of
- * services may write rules, volumes may be mounted from a pod, and everything ends with the first process, in whatever way that ends.
+ * Namespaces of its own for a run: mounts, network, processes, control groups. So the folders that a kubelet cannot be told to leave are
+ * empty, `kubepods` stands at the root of the hierarchies, a proxy of services may write rules, volumes may be mounted from a pod, and
+ * everything ends with the first process, in whatever way that ends.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { removeCgroups } from '../../test/e2e/lab/cleanup.ts';
 
 const INSIDE = 'ACTORLET_CONFORMANCE_DIR';
-const CGROUP = 'cgroup';
 /** Where every kubelet keeps something, whatever its root directory is. */
 const FOLDERS = ['/var/lib/kubelet', '/var/log/pods', '/var/log/containers'];
 
+/** Each hierarchy of control groups: where it is mounted, its type, its options. */
+const HIERARCHIES = `hierarchies() { awk '$5 ~ "^/sys/fs/cgroup" && / - cgroup2? / { print $5, $(NF - 2), $NF }' /proc/self/mountinfo; }`;
+
+/** A group of the run in each hierarchy is the root of its control groups. Its processes are one level deeper, as version 2 wants it. */
+const ENTER = `set -e
+${HIERARCHIES}
+group=$1; shift
+made() { mkdir $1/$2; for file in cpuset.cpus cpuset.mems; do [ ! -e $1/$2/$file ] || [ -n "$(cat $1/$2/$file)" ] || cat $1/$file >$1/$2/$file; done; }
+while read -r at _; do
+  made $at $group; made $at/$group run
+  echo $$ >$at/$group/cgroup.procs
+done < <(hierarchies)
+export group
+exec unshare --cgroup bash -c '${HIERARCHIES.replaceAll("'", `'\\''`)}
+while read -r at _; do echo $$ >$at/$group/run/cgroup.procs; done < <(hierarchies)
+exec unshare --mount --net --pid --fork --kill-child --mount-proc --propagation private "$@"' enter "$@"`;
+
 /** The first process: it waits for all that lose their parents, as shims of containers do. */
 const FIRST = `set -e
+${HIERARCHIES}
+while read -r at type options; do
+  umount $at
+  mount -t $type -o "\${options#rw,}" none $at
+done < <(hierarchies)
 mount --make-rshared /
 ip link set lo up
 for dir in ${FOLDERS.join(' ')}; do mkdir -p $dir; mount -t tmpfs none $dir; done
@@ -34,17 +56,12 @@ export function ownFolder(): string | undefined {
   return process.env[INSIDE];
 }
 
-/** The cgroup of a run that its own end may not remove, in every hierarchy. */
-export function noteCgroup(dir: string, name: string): void {
-  writeFileSync(join(dir, CGROUP), name);
-}
-
 /** Runs this program once more, inside, and gives its exit code. Its folder is removed. */
 export async function runInside(): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), 'aconf-'));
-  const flags = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'];
   const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
-  const child = spawn('unshare', [...flags, 'bash', '-c', FIRST, 'conformance', ...again], {
+  const group = basename(dir);
+  const child = spawn('bash', ['-c', ENTER, 'enter', group, 'bash', '-c', FIRST, 'conformance', ...again], {
     stdio: 'inherit',
     env: { ...process.env, [INSIDE]: dir, TMPDIR: dir },
   });
@@ -54,8 +71,8 @@ export async function runInside(): Promise<number> {
     const [code] = (await once(child, 'exit')) as [number | null];
     return code ?? 1;
   } finally {
-    // Where it was killed: all its processes are gone, so these are empty.
-    if (existsSync(join(dir, CGROUP))) removeCgroups(readFileSync(join(dir, CGROUP), 'utf8'));
+    // All its processes are gone, so these are empty.
+    removeCgroups(group);
     rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
 }

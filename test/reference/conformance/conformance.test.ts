@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { groupOf, inOrder } from '../../../bench/conformance/groups.ts';
 import { markdownOfObserved, NOTHING_OBSERVED, withLedger } from '../../../bench/conformance/observed.ts';
-import { focusOf, markdownOf, merged, outcomesOf, tableOf, toRun } from '../../../bench/conformance/outcomes.ts';
+import { focusOf, listed, markdownOf, merged, outcomesOf, tableOf, toRun, unlisted } from '../../../bench/conformance/outcomes.ts';
 
 const spec = (text: string) => `[It] [sig-node] ${text} [NodeConformance] [sig-node, NodeConformance]`;
 const [runs, flakes, fails, lacks, waits] = ['runs', 'flakes "at & <first>"', 'fails', 'lacks an image', 'waits'].map(spec) as [
@@ -91,7 +91,7 @@ it('groups take each spec once, the conformance of nodes first', () => {
   expect(inOrder([serial, ...all], ['node, serial and slow'])).toEqual([serial]);
 });
 
-it('a table counts what both ran, and names what one of them failed', () => {
+it('a table counts what both ran, names what one of them failed, and a later run goes on from it', () => {
   const outcomes = {
     actorlet: merged(
       merged(
@@ -131,6 +131,9 @@ it('a table counts what both ran, and names what one of them failed', () => {
   expect(markdownOf(rows, ['actorlet', 'kubelet']).split('\n').at(-1)).toBe(
     '| node conformance | 3 | 2 (1 at the second try) | 3 | 0 | 1 | 1 |',
   );
+  const both = { ...outcomes, kubelet: { ...outcomes.kubelet, ...outcomesOf(junit([[waits, 'skipped', 'skipped - no GPU']]), []) } };
+  expect(unlisted(listed(both), ['actorlet', 'kubelet'])).toEqual(both);
+  expect(listed(both).passed).toEqual([runs]);
 });
 
 it('ledgers of an observer add up, with each disagreement and how often a known difference was met', () => {
