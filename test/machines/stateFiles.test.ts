@@ -14,6 +14,7 @@ import { OLDER_ALLOCATIONS, readOlderPods, readPods } from '../../src/machines/p
 import { decodeState } from '../../src/machines/reclaim/nodeShutdown/stateFile.ts';
 import { readIntent, readRecord } from '../../src/machines/runtime/imagePuller/pullRecords.ts';
 import { fromCheckpoint } from '../../src/machines/services/probes/carried.ts';
+import { decodeVolumeData } from '../../src/machines/services/volumes/csi/data.ts';
 import { crc32, fnv1a32 } from '../../src/machines/text/checksum.ts';
 
 const sha = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -186,6 +187,19 @@ describe('records of pulled images', () => {
   });
   it('of a version that nobody knows grant nothing', () => {
     expect(readIntent('{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v3","image":"a"}')).toBeNull();
+  });
+});
+
+describe('vol_data.json', () => {
+  const volume = { driverName: 'd', volumeHandle: 'h', specVolID: 'v', nodeName: 'n', attachmentID: 'a' };
+  it.each([
+    ['a staged volume, 1.26 to 1.38', { driverName: 'd', volumeHandle: 'h' }, { specName: '', attached: true, context: '' }],
+    ['a volume, 1.30 to 1.38', { ...volume, volumeLifecycleMode: 'Persistent' }, { specName: 'v', attached: true, context: '' }],
+    ['an inline volume', { ...volume, volumeLifecycleMode: 'Ephemeral' }, { lifecycle: 'Ephemeral', attached: false }],
+    ['one with a label of SELinux, from 1.27 on', { ...volume, seLinuxMountContext: 'c' }, { lifecycle: 'Persistent', context: 'c' }],
+    ['of this agent, not attached', { ...volume, 'actorlet.dev/attached': 'false' }, { attached: false }],
+  ])('of %s', (_, file, found) => {
+    expect(decodeVolumeData(JSON.stringify(file))).toMatchObject({ driver: 'd', handle: 'h', ...found });
   });
 });
 
