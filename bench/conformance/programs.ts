@@ -54,7 +54,8 @@ export class SpecPrograms {
   async #namesOf(program: string, args: readonly string[]): Promise<string[]> {
     const file = join(this.#dir, 'all.xml');
     rmSync(file, { force: true });
-    const { out } = await ran(program, ['--ginkgo.dry-run', '--ginkgo.silence-skips', `--ginkgo.junit-report=${file}`, ...args]);
+    const flags = ['--ginkgo.dry-run', '--ginkgo.silence-skips', `--ginkgo.junit-report=${file}`, ...args];
+    const { out } = await ran(program, flags, { cwd: this.#dir });
     if (!existsSync(file)) throw new Error(`${program} lists no specs: ${out.slice(-2_000)}`);
     return namesOf(readFileSync(file, 'utf8'));
   }
@@ -86,7 +87,7 @@ export class SpecPrograms {
       ...[`--timeout=${o.seconds}s`, `--grace-period=${GRACE_S}s`, '--output-interceptor-mode=none'],
       ...[`--output-dir=${this.#dir}`, `--junit-report=${report}`, o.program, '--', ...o.args],
     ];
-    const { out } = await ran(this.#ginkgo, args, o.env);
+    const { out } = await ran(this.#ginkgo, args, { env: o.env, cwd: this.#dir });
     if (!existsSync(file)) throw new Error(`the specs did not run: ${out.slice(-4_000)}`);
     return readFileSync(file, 'utf8');
   }
@@ -101,10 +102,10 @@ interface Run {
 function ran(
   program: string,
   args: readonly string[],
-  env: NodeJS.ProcessEnv = process.env,
+  o: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
 ): Promise<{ code: number | null; out: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], ...o });
     const chunks: Buffer[] = [];
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => void chunks.push(chunk));
     child.once('error', reject);

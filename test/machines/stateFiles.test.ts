@@ -193,9 +193,7 @@ describe('records of pulled images', () => {
 describe('vol_data.json', () => {
   const volume = { driverName: 'd', volumeHandle: 'h', specVolID: 'v', nodeName: 'n', attachmentID: 'a' };
   it.each([
-    ['a staged volume, 1.26 to 1.38', { driverName: 'd', volumeHandle: 'h' }, { specName: '', attached: true, context: '' }],
     ['a volume, 1.30 to 1.38', { ...volume, volumeLifecycleMode: 'Persistent' }, { specName: 'v', attached: true, context: '' }],
-    ['an inline volume', { ...volume, volumeLifecycleMode: 'Ephemeral' }, { lifecycle: 'Ephemeral', attached: false }],
     ['one with a label of SELinux, from 1.27 on', { ...volume, seLinuxMountContext: 'c' }, { lifecycle: 'Persistent', context: 'c' }],
     ['of this agent, not attached', { ...volume, 'actorlet.dev/attached': 'false' }, { attached: false }],
   ])('of %s', (_, file, found) => {
