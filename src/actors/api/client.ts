@@ -1,7 +1,7 @@
 /** The way to the API server for every other actor: requests that tell the link how they went, and list-watch. Holds nothing. */
 
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
-import { type Listed, type ListWatchContext, listWatchMachine, type WatchInput } from '../../machines/api/listWatchMachine.ts';
+import { type Listed, type ListWatchContext, listWatchMachine, QUIET_MAX_MS, type WatchInput } from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { shareWithin } from '../../machines/data/sharedData.ts';
 import { malformed, readAnswer, readItem } from '../../machines/kube/read/answers.ts';
@@ -30,8 +30,8 @@ import type { ActorCtx } from '../supervision/types.ts';
 export const API_TIMEOUT_MS = 60_000;
 /** Objects asked for at once. */
 const LIST_PAGE_MAX = 500;
-/** The server ends a watch after between this and twice this. A silent one is given up earlier, so a long one hides nothing. */
-const WATCH_SECONDS_MIN = 1_800;
+/** The server ends a watch after between this and twice this. */
+export const WATCH_SECONDS_MIN = 1_800;
 /** Largest batch of watch events: one machine step takes all of them. */
 export const EVENTS_AT_ONCE_MAX = 100;
 /** Characters of JSON in a batch: decoding more would hold the event loop for tens of milliseconds. */
@@ -99,6 +99,8 @@ export interface ListWatchOptions {
   client?: KubeClient;
   /** Takes the initial state from a watch, where the server gives it (gate `WatchListClient`). */
   streams: boolean;
+  /** Default: {@link QUIET_MAX_MS}. */
+  quietMs?: number;
   /** The object with what is in memory already in place of what says the same. Must not throw. Default: as it is. */
   shared?(object: KubeObject): KubeObject;
   /** After each list and each batch of events. Runs inside the machine: must not throw for what the server sent. */
@@ -165,7 +167,7 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
     },
     momentOf(ctx.ports),
   );
-  return { logic, input: { what: o.what, streams: o.streams } };
+  return { logic, input: { what: o.what, streams: o.streams, quietMs: o.quietMs ?? QUIET_MAX_MS } };
 }
 
 /** Reads what stands at a path of the API. */

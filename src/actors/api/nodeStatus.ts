@@ -84,7 +84,7 @@ const TTL_ANNOTATION = 'node.alpha.kubernetes.io/ttl';
 const STARTING: NodeEvent = { type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' };
 /** Fences one such call behind the other; no pod has this UID. */
 const RUNTIME_CONFIG_LANE = 'runtime-config';
-/** A watch that says nothing is opened anew, and may be quiet from then on until its first bookmark. */
+/** Besides the time between two reports, which the watch hears of: what it is then silent for, and until its first bookmark. */
 const HEARD_WITHIN_MS = 2 * SILENCE_MAX_MS;
 /** An answer this young is not asked for again before the watch has begun. */
 const JUST_NOW_MS = 2_000;
@@ -230,7 +230,7 @@ class Reporter {
     const seen = registry.read(apiView.nodeObject)?.value;
     const live = registry.read(apiView.link)?.value.state === 'reachable';
     const last = this.#last;
-    if (seen?.object === null || seen === undefined || !live || nowMs - seen.heardAtMonoMs > HEARD_WITHIN_MS)
+    if (seen?.object === null || seen === undefined || !live || nowMs - seen.heardAtMonoMs > HEARD_WITHIN_MS + this.#o.reportFrequencyMs)
       return last !== null && nowMs - last.atMs <= JUST_NOW_MS ? last.object : null;
     this.#askedAtMonoMs = Math.max(this.#askedAtMonoMs, seen.heardAtMonoMs);
     const { object } = seen;

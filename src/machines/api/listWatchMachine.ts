@@ -15,8 +15,10 @@ import { setupWith } from '../xstate/setup.ts';
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
 const LIST_WATCH_RETRY_MS = 800;
 const LIST_WATCH_RETRY_MAX_MS = 30_000;
-/** Bookmarks come about once a minute: a stream that is quiet for longer is taken for dead and opened anew. */
+/** A watch that has said something gets a bookmark each minute from then on: one that is silent for longer is taken for dead. */
 export const SILENCE_MAX_MS = 90_000;
+/** Where etcd tells of no progress, a kind in which nothing changes gets no bookmark. The kubelet opens most watches anew as often. */
+export const QUIET_MAX_MS = 600_000;
 /** A watch that ends sooner than this and has said nothing counts as a failure, lest two of them spin. */
 const WATCH_LIFE_MIN_MS = 1_000;
 /** A stream of initial events that is quiet for longer is given up for a list: a server that ignores the wish for it never ends it. */
@@ -43,6 +45,8 @@ export interface ListWatchInput {
   what: string;
   /** Ask for the initial state by a watch (gate `WatchListClient`); else by a list. */
   streams: boolean;
+  /** A watch that never said anything is opened anew after this. */
+  quietMs: number;
 }
 export interface WatchInput {
   /** '' with `initial`: the newest state. */
@@ -63,6 +67,8 @@ export interface ListWatchContext extends ListWatchInput {
   broken: number;
   /** The next list may come from the server's cache; not after it proved too old. */
   fromCache: boolean;
+  /** A call failed since the last list: a server that was restored from a backup says nothing of versions that it has yet to reach. */
+  unsure: boolean;
   /** In a row. */
   failures: number;
   failure: KubeFailure | null;
@@ -114,7 +120,7 @@ function takeList(context: ListWatchContext, items: readonly KubeObject[], resou
     changed.push(kept);
   }
   for (const [key, o] of context.items) if (!next.has(key)) changed.push(o);
-  const known = { arriving: null, broken: 0, next: 'watching' } as const;
+  const known = { arriving: null, broken: 0, unsure: false, next: 'watching' } as const;
   return {
     ...known,
     items: SharedMap.of(next),
@@ -212,6 +218,7 @@ export const listWatchMachine = setup({
     fail: assign(({ context }, p: { failure: KubeFailure | null }): Partial<ListWatchContext> => {
       const expired = p.failure !== null && isExpired(p.failure);
       return {
+        unsure: true,
         failures: context.failures + 1,
         failure: p.failure,
         changed: [],
@@ -228,7 +235,7 @@ export const listWatchMachine = setup({
     })),
     calm: assign({ failures: 0, failure: null }),
     /** A server that is back may still refuse for a moment: that is no reason to wait as long as for one that is away. */
-    hope: assign({ failures: 0 }),
+    hope: assign({ failures: 0, unsure: true }),
     asked: assign(({ context: { next } }) => ({
       ...{ openedAtMs: Number.POSITIVE_INFINITY, heard: false, changed: [] },
       arriving: next === 'listing' ? SharedMap.of<string, KubeObject>() : null,
@@ -247,10 +254,12 @@ export const listWatchMachine = setup({
       p.failure === null && context.arriving === null && (context.heard || facts().monoMs - context.openedAtMs >= WATCH_LIFE_MIN_MS),
     firstExpiry: ({ context }, p: { failure: KubeFailure | null }) => p.failure !== null && isExpired(p.failure) && context.failures === 0,
     toList: ({ context }) => context.next === 'listing',
+    mustSpeak: ({ context }) => context.heard || context.unsure,
   },
   delays: {
     retry: ({ context }) => retryMs(context, facts().random),
     silence: SILENCE_MAX_MS,
+    quiet: ({ context }) => context.quietMs - SILENCE_MAX_MS,
     initialSilence: INITIAL_SILENCE_MAX_MS,
   },
 }).createMachine({
@@ -276,6 +285,7 @@ export const listWatchMachine = setup({
     arriving: null,
     broken: 0,
     fromCache: true,
+    unsure: false,
     failures: 0,
     failure: null,
     openedAtMs: 0,
@@ -355,7 +365,11 @@ export const listWatchMachine = setup({
           },
           after: { initialSilence: { target: '#listWatch.listing', actions: [{ type: 'giveUpStreams', params: { failure: unended } }] } },
         },
-        listening: { after: { silence: { target: '#listWatch.stale' } } },
+        listening: { after: { silence: [{ guard: 'mustSpeak', target: '#listWatch.stale' }, { target: 'quiet' }] } },
+        quiet: {
+          meta: { reason: 'Quiet', message: ({ what }: ListWatchContext) => `nothing has changed of ${what} since the watch was opened` },
+          after: { quiet: { target: '#listWatch.watching', reenter: true } },
+        },
       },
     },
     stale: {
@@ -363,7 +377,6 @@ export const listWatchMachine = setup({
         reason: 'Stale',
         message: ({ what }: ListWatchContext) => `the watch of ${what} said nothing for too long; asking for all anew`,
       },
-      // A server that was restored from a backup says nothing about versions that it has yet to reach.
       entry: [assign({ next: 'listing' })],
       always: { target: 'beginning' },
     },

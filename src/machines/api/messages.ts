@@ -52,11 +52,8 @@ export interface PodsHeardView {
   /** Monotonic ms; before its first word, when it was asked first. */
   atMonoMs: number;
 }
-/** Bookmarks come every minute, and a watch that is quiet for 90 s is asked anew: a source that hears nothing for longer is deaf. */
+/** Without a word of the API server. A source in whose open watch nothing has changed yet (`Quiet`) is not deaf. */
 export const DEAF_AFTER_MS = 120_000;
-export function isDeaf(heard: PodsHeardView | undefined, nowMonoMs: number): heard is PodsHeardView {
-  return heard !== undefined && nowMonoMs - heard.atMonoMs > DEAF_AFTER_MS;
-}
 
 /** The API server was put back to an older state, as etcd is from a backup: what is known of it is of a future that it does not have. */
 export interface RestoredView {

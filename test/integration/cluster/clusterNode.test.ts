@@ -365,7 +365,7 @@ describe('the node object', () => {
     h.kube.trouble.verdict = (r) => (r.path === '/api/v1/nodes' ? { delayMs: 0, refuse: { status: 403 } } : { delayMs: 0 });
     h.kube.cutWatches('close');
     const from = h.kube.calls.length;
-    await h.advance(240_000);
+    await h.advance(540_000);
     expect(asked(h, from).filter((a) => a === `GET ${NODE}`).length).toBeGreaterThan(3);
     expect(readyOf(h)?.status).toBe('True');
     h.kube.trouble.verdict = () => ({ delayMs: 0 });

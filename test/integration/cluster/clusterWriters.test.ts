@@ -36,8 +36,8 @@ describe('what the API server has', () => {
   it('is a mirror again, when one was deleted before the watch ever showed it', async () => {
     await using h = await virtualNode({ cluster: true });
     await h.until('the node is in the API', () => h.kube.handle({ verb: 'GET', path: '/api/v1/nodes/n1' }).ok);
-    await h.advance(5_000);
-    // The watch says nothing; what is written arrives.
+    // The watch has said something, and then says nothing; what is written arrives.
+    await h.advance(65_000);
     expect(h.kube.openWatches()).toBeGreaterThan(0);
     h.kube.silenceWatches();
     h.write('web', manifest('web'));

@@ -8,6 +8,7 @@ import {
   INITIAL_SILENCE_MAX_MS,
   type Listed,
   listWatchMachine,
+  QUIET_MAX_MS,
   SILENCE_MAX_MS,
   type WatchInput,
 } from '../../../src/machines/api/listWatchMachine.ts';
@@ -51,7 +52,7 @@ async function world(lists: Listed[], o: { streams?: boolean } = {}) {
     },
     () => ({ wallMs: 0, monoMs: clock.now(), random: 0 }),
   );
-  const actor = createActor(machine, { clock, input: { what: 'pods', streams: o.streams === true } });
+  const actor = createActor(machine, { clock, input: { what: 'pods', streams: o.streams === true, quietMs: QUIET_MAX_MS } });
   const settle = () => new Promise<void>((wake) => setImmediate(wake));
   actor.start();
   await settle();
@@ -139,15 +140,37 @@ describe('list and watch', () => {
     w.clock.increment(800);
     expect(w.watched.length).toBe(asked + 1);
   });
-  it('takes a watch that says nothing for dead, and asks for all again', async () => {
+  const mark = { type: 'watch.events', events: [{ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '12' } } }] };
+  it.each([
+    ['has said something', [{ type: 'watch.opened' }, mark], ['10', '9']],
+    ['was opened after a failure', [{ type: 'watch.ended', failure: reset }, { type: 'watch.opened' }], ['10', '10', '9']],
+  ])('takes a watch for dead that %s and is silent then, and asks for all again', async (_, said, watched) => {
     const w = await world([listed([object('a')], '10'), listed([], '9')]);
-    w.send({ type: 'watch.opened' });
-    w.clock.increment(SILENCE_MAX_MS - 1);
-    expect(w.watched).toHaveLength(1);
+    for (const e of said) {
+      w.send(e);
+      w.clock.increment(1_000);
+    }
+    w.clock.increment(SILENCE_MAX_MS - 1_001);
+    expect(w.watched).toHaveLength(watched.length - 1);
     w.clock.increment(1);
     await w.settle();
     expect(w.delivered.at(-1)?.items).toEqual([]);
-    expect(w.watched).toEqual(['10', '9']);
+    expect(w.watched).toEqual(watched);
+  });
+  it('lets a watch be quiet from its beginning, as it is where nothing changes, and opens it anew after a while', async () => {
+    const w = await world([listed([object('a')], '10')]);
+    w.send({ type: 'watch.opened' });
+    w.clock.increment(SILENCE_MAX_MS);
+    w.clock.increment(QUIET_MAX_MS - SILENCE_MAX_MS - 1);
+    expect(w.actor.getSnapshot().value).toEqual({ watching: 'quiet' });
+    expect(w.watched).toEqual(['10']);
+    w.clock.increment(1);
+    expect([w.watched, w.asked.length]).toEqual([['10', '10'], 1]);
+    w.send({ type: 'watch.opened' });
+    w.clock.increment(SILENCE_MAX_MS);
+    w.send(mark);
+    w.clock.increment(SILENCE_MAX_MS);
+    expect(w.asked).toHaveLength(2);
   });
   it('counts a watch that ends at once and unheard as a failure', async () => {
     const w = await world([listed([], '10')]);
@@ -316,10 +339,11 @@ describe('initial events by a watch', () => {
     w.send(endAt('9'));
     expect(w.delivered.at(-1)?.items).toEqual(['b=uid-b']);
   });
-  it('asks for all not older than what is known when a watch said nothing for too long', async () => {
+  it('asks for all not older than what is known when a watch said nothing more for too long', async () => {
     const w = await streamed();
     w.send(added(object('a')));
-    w.send(endAt('20'));
+    w.send(endAt('19'));
+    w.send(added(object('a', { rv: '20' })));
     w.clock.increment(SILENCE_MAX_MS);
     expect(w.inputs.slice(1)).toEqual([{ resourceVersion: '20', initial: true }]);
     expect(w.actor.getSnapshot().context.items.size).toBe(1);

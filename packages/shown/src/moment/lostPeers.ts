@@ -1,5 +1,5 @@
 /** What a node works with and cannot reach: the runtime, its network, the API server, the list of pods. Pure. */
-import { apiAddr, apiView, isDeaf } from '@actorlet/kubelet/machines/api/messages.ts';
+import { apiAddr, apiView, DEAF_AFTER_MS } from '@actorlet/kubelet/machines/api/messages.ts';
 import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { criAddr, criView } from '@actorlet/kubelet/machines/runtime/cri/messages.ts';
 import { shortDuration } from '@actorlet/kubelet/machines/text/duration.ts';
@@ -17,8 +17,9 @@ export function lostPeers(m: Pick<Moment, 'read' | 'stateAt' | 'monoMs'>): Reado
     lost.set(apiAddr.link.path, `the API server ${api.server} does not answer${api.reason === '' ? ' yet' : `: ${api.reason}`}`);
   }
   const heard = m.read(apiView.podsHeard);
-  if (isDeaf(heard, m.monoMs)) {
-    const why = m.stateAt(apiAddr.source.path)?.message ?? '';
+  const source = m.stateAt(apiAddr.source.path);
+  if (heard !== undefined && m.monoMs - heard.atMonoMs > DEAF_AFTER_MS && source?.reason !== 'Quiet') {
+    const why = source?.message ?? '';
     const forText = shortDuration(m.monoMs - heard.atMonoMs);
     const tail = why === '' ? '' : `: ${why}`;
     lost.set(apiAddr.source.path, `nothing was heard about the pods of this node for ${forText}; new pods do not start${tail}`);

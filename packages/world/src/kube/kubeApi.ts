@@ -51,6 +51,7 @@ export function simKube(o: SimKubeOptions): SimKube {
 class Kube implements SimKube {
   trouble: KubeTrouble = { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, behind: false, down: false };
   initialEvents: InitialEvents = 'send';
+  progress = true;
   readonly calls: KubeCall[] = [];
   onRequest: SimKube['onRequest'] = undefined;
   onShown: SimKube['onShown'] = undefined;

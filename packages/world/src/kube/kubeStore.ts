@@ -134,6 +134,10 @@ export class KubeStore {
       this.#dry = false;
     }
   }
+  /** The version of the last change of that kind; 0 where the history does not know it. */
+  changedAt(resource: string): number {
+    return this.#history.findLast((e) => e.resource === resource)?.rv ?? 0;
+  }
   since(rv: number): readonly StoreEvent[] {
     return this.#history.filter((e) => e.rv > rv);
   }

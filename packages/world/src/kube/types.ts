@@ -53,6 +53,8 @@ export interface SimKube {
   wallMs(): number;
   trouble: KubeTrouble;
   initialEvents: InitialEvents;
+  /** Etcd tells of its progress, as kubeadm starts it: bookmarks come where nothing changed, too. */
+  progress: boolean;
   /** Requests that were carried out, oldest first, watches included. */
   readonly calls: KubeCall[];
   /** A request of a daemon is about to be carried out; `node`: of which one, where it said so. */

@@ -24,7 +24,7 @@ import { type ObjectsContext, type ObjectsFacts, objectsMachine } from '../../..
 import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
 import { isRecord } from '../../../machines/shape/conform.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
-import { kubeClient, listWatch } from '../../api/client.ts';
+import { kubeClient, listWatch, WATCH_SECONDS_MIN } from '../../api/client.ts';
 import { lookout } from '../../supervision/looks/lookout.ts';
 import { Replies } from '../../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
@@ -158,6 +158,8 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>, learn: (secrets: readonly string
       return listWatch(ctx, {
         // A list of one object costs nothing, and pods would wait 15 s for a server that never ends a stream of initial events.
         streams: false,
+        // As the kubelet: until the server ends it.
+        quietMs: 2_000 * WATCH_SECONDS_MIN,
         what: refKey(ref),
         path: one.slice(0, one.lastIndexOf('/')),
         // This very form is what an API server lets a node do for an object that a pod of it names.

@@ -20,6 +20,7 @@ const well = (h: VirtualNode): void => {
   h.kube.trouble.verdict = () => NONE;
   h.kube.trouble.line = () => 'pass';
   h.kube.initialEvents = 'send';
+  h.kube.progress = true;
   h.kube.trouble.down = false;
 };
 const away = (h: VirtualNode): void => {
@@ -117,6 +118,14 @@ export const CLUSTER_CASES: KillCase[] = [
   },
   { ...rest, covers: 'listWatch watching.opening', path: SOURCE, arrange: anew(SOURCE, (h) => treat(h, LATE, /pods watch/)) },
   { ...rest, covers: 'listWatch watching.listening', path: SOURCE, arrange: begin },
+  {
+    ...rest,
+    covers: 'listWatch watching.quiet',
+    path: SOURCE,
+    arrange: anew(SOURCE, (h) => {
+      h.kube.progress = false;
+    }),
+  },
   { ...rest, covers: 'listWatch backingOff', path: SOURCE, arrange: async (h) => begin(h).then(() => away(h)) },
 
   { ...rest, covers: 'eventWriter idle', path: EVENTS, arrange: begin },

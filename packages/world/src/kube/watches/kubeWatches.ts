@@ -20,7 +20,7 @@ const WAITING_IN_ALL_MAX = 500_000;
 
 export interface KubeWatchesOptions {
   /** Read at each line. */
-  kube: Pick<SimKube, 'store' | 'trouble' | 'initialEvents'>;
+  kube: Pick<SimKube, 'store' | 'trouble' | 'initialEvents' | 'progress'>;
   clock: Clock;
   latencyMs(): number;
 }
@@ -285,8 +285,11 @@ export class WatchStream implements Indexed {
     else if (was) this.#push({ type: 'DELETED', object: e.object });
   }
 
+  /** Without progress of etcd the server knows of the last change of that kind alone, and says no version that the watch began at. */
   #bookmark(): void {
-    if (this.#server.kube.store.resourceVersion >= this.#o.from) this.#push(this.#bookmarkOf({}));
+    const { store, progress } = this.#server.kube;
+    const hasNews = progress ? store.resourceVersion >= this.#o.from : store.changedAt(this.resource) > this.#o.from;
+    if (hasNews) this.#push(this.#bookmarkOf({}));
     this.#after(BOOKMARK_MS, () => this.#bookmark());
   }
 
