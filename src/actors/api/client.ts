@@ -1,7 +1,13 @@
 /** The way to the API server for every other actor: requests that tell the link how they went, and list-watch. Holds nothing. */
 
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
-import { type Listed, type ListWatchContext, listWatchMachine, QUIET_MAX_MS, type WatchInput } from '../../machines/api/listWatchMachine.ts';
+import {
+  type Listed,
+  type ListWatchContext,
+  listWatchMachine,
+  QUIET_MAX_MS,
+  type WatchInput,
+} from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { shareWithin } from '../../machines/data/sharedData.ts';
 import { malformed, readAnswer, readItem } from '../../machines/kube/read/answers.ts';
