@@ -241,7 +241,11 @@ test('a kubelet that has just started and does not answer yet is judged when it 
   const clock = { ...node.options().clock, wallMs: () => nowMs, setTimeout: (fn: () => void) => turns.push(fn), clearTimeout: () => {} };
   const first = { ...before, process: { ...plain.process, startTicks: '0' } };
   using _ = watchKubelet({
-    ...{ found: first, proc: node.proc, clock, find: () => Promise.resolve(found.shift() ?? before) },
+    ...{ found: first, proc: node.proc, clock },
+    async find(_, seen) {
+      seen(process.pid);
+      return found.shift() ?? before;
+    },
     onChange: (change) => void changes.push(change),
   });
   for (let turn = 0; turn < 2; turn++) {

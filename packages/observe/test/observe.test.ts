@@ -9,7 +9,7 @@ import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, ROOT } from '../../../test/integration/virtualNode.ts';
-import { isBehind, withoutPast } from '../src/border/api/podStatus.ts';
+import { isAhead, withoutPast } from '../src/border/api/podStatus.ts';
 import { missingOf, missingOfPod } from '../src/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../src/border/table.ts';
 import { type Beside, type BesideOptions, beside } from './beside.ts';
@@ -557,11 +557,9 @@ describe('whether an object shows a patch', () => {
     expect(missingOf(patch, has)).toEqual(missing);
   });
 
-  it('a container that has ended and runs for the tree still, whose id a patch leaves out', () => {
-    const status = (state: object, of = {}) => ({ containerStatuses: [{ name: 'a', state, ...of }] });
-    const has = status({ terminated: { exitCode: 0 } }, { containerID: 'c://1' });
-    expect(isBehind(has, status({ running: {}, terminated: null }))).toBe(true);
-    expect(isBehind(has, status({ running: {} }, { containerID: 'c://2' }))).toBe(false);
+  it('a later instance than that of the tree is ahead of it, and a false count of the same one is not', () => {
+    const status = (containerID: string, restartCount: number) => ({ containerStatuses: [{ name: 'a', containerID, restartCount }] });
+    expect([status('c2', 1), status('c1', 7)].map((has) => isAhead(has, status('c1', 0)))).toEqual([true, false]);
   });
 
   it('without what it takes back of the past', () => {

@@ -1,6 +1,7 @@
 /** The faults of `test/cluster/observe/planted.nightly.ts`, which runs at night alone: they fit the sources of this commit. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ExpectedKind } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { expect, test } from 'vitest';
 import { BUGS } from '../../../test/cluster/observe/planted/bugs.ts';
 import { LIES } from '../../../test/cluster/observe/planted/lies.ts';
@@ -37,15 +38,17 @@ function namedAfter(lateMs: (look: number) => number, took?: number): number {
 
 test('a kubelet that starts has its time from the first act that is its own on, and none when it has ended again', () => {
   const pace = new Pace();
-  pace.starts(0);
+  const came = (kind: ExpectedKind, uid: string, tookMs = 900) => pace.came({ kind, uid, tookMs, boundMs: 20_000 }, 59_000);
+  pace.starts(0, ['old']);
   // What it had asked of the runtime before comes without it, and what was there already is no act.
-  expect(pace.came({ kind: 'StopContainer', tookMs: 900, boundMs: 20_000 }, 1_000)).toBe(false);
-  expect(pace.came({ kind: 'PodStatus', tookMs: 0, boundMs: 12_000 }, 1_000)).toBe(false);
-  expect(pace.isStarting('Folder', 59_000)).toBe(true);
-  expect(pace.came({ kind: 'Folder', tookMs: 900, boundMs: 20_000 }, 59_000)).toBe(true);
-  pace.starts(60_000);
+  expect([came('StopContainer', 'old'), came('PodStatus', 'old', 0)]).toEqual([null, null]);
+  expect(pace.isStarting({ kind: 'Folder', uid: 'new' }, 59_000)).toBe(true);
+  expect(came('Folder', 'new')).toEqual({ all: true });
+  expect(['old', 'new'].map((uid) => pace.isStarting({ kind: 'Folder', uid }, 59_000))).toEqual([true, false]);
+  expect([came('PodStatus', 'old'), came('PodStatus', 'old')]).toEqual([{ all: false }, null]);
+  pace.starts(60_000, []);
   pace.ends();
-  expect(pace.isStarting('Folder', 60_000)).toBe(false);
+  expect(pace.isStarting({ kind: 'Folder', uid: 'new' }, 60_000)).toBe(false);
 });
 
 test('what a listing shows is judged by one that began when it was due', () => {

@@ -179,7 +179,7 @@ export class Expectations {
 
   /** The kubelet starts, or goes on after it was stopped. What is open has its time from its first act on. */
   starts(): void {
-    this.#pace.starts(this.#clock.monoMs());
+    this.#pace.starts(this.#clock.monoMs(), this.#names.keys());
     this.excused(() => true);
   }
 
@@ -296,7 +296,8 @@ export class Expectations {
     this.#progressed(open);
     const nowMs = this.#clock.monoMs();
     const tookMs = nowMs - open.sinceMonoMs;
-    if (this.#pace.came({ ...open, tookMs }, nowMs)) this.excused(() => true);
+    const first = this.#pace.came({ ...open, tookMs }, nowMs);
+    if (first !== null) this.excused(({ uid }) => first.all || uid === open.uid);
   }
 
   /**
@@ -382,7 +383,7 @@ export class Expectations {
     const dueMs = Math.min(open.progressMonoMs + boundMs, open.sinceMonoMs + (AT_WORK_FACTORS[open.kind] ?? AT_WORK_FACTOR) * boundMs);
     // On a busy machine a listing takes its time: what it shows is of its begin.
     const isAtWork = (LISTED_KINDS.has(open.kind) ? this.#listedMs : nowMs) < dueMs;
-    if ((this.#pace.isHeldUp && open.spareMs > 0) || this.#pace.isStarting(open.kind, nowMs)) return;
+    if ((this.#pace.isHeldUp && open.spareMs > 0) || this.#pace.isStarting(open, nowMs)) return;
     if (open.late !== null || isAtWork || this.#isPast(open) || this.#waitsForAct(open) || open.isJudged?.() === false) return;
     const { kind, pod, uid, what, sinceMs, instead } = open;
     open.late = this.#disagree({ kind, pod, uid, expected: what, came: instead, sinceMs, sort: instead === '' ? 'missing' : 'differs' });

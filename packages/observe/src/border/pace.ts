@@ -16,11 +16,19 @@ const FIRST: ReadonlySet<ExpectedKind> = new Set(['Folder', 'CreateContainer', '
 /** It does these from its first moment on. */
 const FROM_THE_START: ReadonlySet<ExpectedKind> = new Set(['Lease', 'NodeStatus', 'CSINode']);
 
+interface Came {
+  kind: ExpectedKind;
+  uid: string;
+  tookMs: number;
+  boundMs: number;
+}
+
 export class Pace {
   #dueMs = Number.POSITIVE_INFINITY;
   #isHeldUp = false;
   #slow = { by: 1, untilMs: Number.NEGATIVE_INFINITY };
-  #startsUntilMs = Number.NEGATIVE_INFINITY;
+  /** `waits`: UIDs of pods that were there before it, and have no act of it yet. */
+  #start = { untilMs: Number.NEGATIVE_INFINITY, waits: new Set<string>(), acted: false };
 
   /** When the next look is due. */
   due(ms: number): void {
@@ -44,24 +52,28 @@ export class Pace {
     return nowMs < this.#slow.untilMs ? this.#slow.by : 1;
   }
 
-  starts(nowMs: number): void {
-    this.#startsUntilMs = nowMs + STARTS_MS;
+  /** `uids`: of the pods that there are. A kubelet comes to them one after the other. */
+  starts(nowMs: number, uids: Iterable<string>): void {
+    this.#start = { untilMs: nowMs + STARTS_MS, waits: new Set(uids), acted: false };
   }
 
   ends(): void {
-    this.#startsUntilMs = Number.NEGATIVE_INFINITY;
+    this.#start.untilMs = Number.NEGATIVE_INFINITY;
   }
 
-  isStarting(kind: ExpectedKind, nowMs: number): boolean {
-    return nowMs < this.#startsUntilMs && !FROM_THE_START.has(kind);
+  isStarting({ kind, uid }: Pick<Came, 'kind' | 'uid'>, nowMs: number): boolean {
+    const { untilMs, waits, acted } = this.#start;
+    return nowMs < untilMs && !FROM_THE_START.has(kind) && (!acted || waits.has(uid));
   }
 
-  /** An act of the kubelet came. True: it is the first one since it started. */
-  came({ kind, tookMs, boundMs }: { kind: ExpectedKind; tookMs: number; boundMs: number }, nowMs: number): boolean {
+  /** An act of the kubelet came. Not null: the first since it started (`all`), or of a pod that was there before. Time begins anew then. */
+  came({ kind, uid, tookMs, boundMs }: Came, nowMs: number): { all: boolean } | null {
     const by = PROMPT.has(kind) ? Math.min(SLOWNESS_MAX, Math.max(1, tookMs / boundMs / PROMPT_PART)) : 0;
     if (by >= this.slowness(nowMs)) this.#slow = { by, untilMs: nowMs + SLOW_FOR_MS };
-    const isFirst = this.isStarting(kind, nowMs) && FIRST.has(kind) && tookMs > 0;
-    if (isFirst) this.#startsUntilMs = Number.NEGATIVE_INFINITY;
-    return isFirst;
+    if (!this.isStarting({ kind, uid }, nowMs) || !FIRST.has(kind) || tookMs === 0) return null;
+    const all = !this.#start.acted;
+    this.#start.acted = true;
+    this.#start.waits.delete(uid);
+    return { all };
   }
 }

@@ -34,6 +34,8 @@ export interface FindOptions {
   env: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   signal: AbortSignal;
+  /** Is told of the process before anything else is known of it. */
+  seen?(pid: number): void;
   /** Where service accounts are, for tests. */
   accountFolder?: string;
 }
@@ -71,6 +73,7 @@ const SLACK_MS = 1_000;
 export async function findKubelet(o: FindOptions): Promise<FoundKubelet> {
   const proc = o.proc ?? '/proc';
   const process = await chooseProcess(proc, o);
+  o.seen?.(process.pid);
   const view = await hostViewOf({ proc, pid: process.pid }, o.hostRoot);
   const { args, from, remarks } = await kubeletArgs(process, view);
   const { given, unread } = readFlags(args, { cwd: process.cwd ?? '/' });

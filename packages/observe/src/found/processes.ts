@@ -2,6 +2,7 @@
  * Which process of this machine is the kubelet, by /proc alone. Every process chooses its own name and words, so a name is only a
  * reason to look closer. Reads only; each read is bounded, for a process may hold up or flood who reads about it.
  */
+import { readFileSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { codeOf, messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
@@ -37,13 +38,9 @@ export interface ProcessSearch {
   seen: number;
 }
 
-const COMM_BYTES_MAX = 64;
-const STATUS_BYTES_MAX = 64 * 1024;
 const WORDS_BYTES_MAX = 1024 * 1024;
-/** Reads under way at once. */
-const AT_ONCE = 32;
 /** The kernel waits for the memory of a process whose words are read, which may be held for long. */
-const READ_MS = 2_000;
+const READ_MS = 10_000;
 /** What a read says of a process that is not there. */
 const GONE: ReadonlySet<string> = new Set(['ENOENT', 'ESRCH']);
 /** Between the first and the last read another process may have taken the pid. */
@@ -58,11 +55,10 @@ const SHOWN_CHARS_MAX = 100;
 /** All processes that could be the kubelet of this machine. */
 export async function searchKubelets(proc: string): Promise<ProcessSearch> {
   const pids = (await readdir(proc)).filter((name) => /^[1-9]\d*$/.test(name)).map(Number);
-  const named: { pid: number; kind: KubeletKind }[] = [];
-  for (let i = 0; i < pids.length; i += AT_ONCE) {
-    const kinds = await Promise.all(pids.slice(i, i + AT_ONCE).map(async (pid) => ({ pid, kind: await kindOf(proc, pid) })));
-    for (const { pid, kind } of kinds) if (kind !== null) named.push({ pid, kind });
-  }
+  const named = pids.flatMap((pid) => {
+    const kind = kindOf(proc, pid);
+    return kind === null ? [] : [{ pid, kind }];
+  });
   const out: ProcessSearch = { found: [], refused: [], seen: pids.length };
   const looked = await Promise.all(named.map(({ pid, kind }) => lookAt({ proc, pid }, kind)));
   for (const one of looked) {
@@ -75,31 +71,30 @@ export async function searchKubelets(proc: string): Promise<ProcessSearch> {
 
 /** The process that a person names, whatever it calls itself. @throws in words */
 export async function processOf(proc: string, pid: number): Promise<KubeletProcess> {
-  const kind = (await kindOf(proc, pid)) ?? 'kubelet';
+  const kind = kindOf(proc, pid) ?? 'kubelet';
   const one = await lookAt({ proc, pid, chosen: true }, kind);
   if (one === null) throw new Error(`there is no process ${pid}`);
   if ('why' in one) throw new Error(`process ${pid} ${one.why}`);
   return one;
 }
 
-/** Of the same process. `stopped`: by a signal (SIGSTOP). `unknown`: a busy machine did not say it in time. Null: it has ended. */
+/** Of the same process. `stopped`: by a signal (SIGSTOP). `unknown`: it cannot be read now. Null: it has ended. */
 export async function stateOf(
   proc: string,
   { pid, startTicks }: Pick<KubeletProcess, 'pid' | 'startTicks'>,
 ): Promise<'runs' | 'stopped' | 'unknown' | null> {
-  let text: string;
+  let stat: Stat | null;
   try {
-    text = (await inTime(readRegular(`${proc}/${pid}/stat`, { bytesMax: STATUS_BYTES_MAX }))).toString('utf8');
+    stat = statIn(readFileSync(`${proc}/${pid}/stat`, 'utf8'));
   } catch (error) {
     return GONE.has(codeOf(error) ?? '') ? null : 'unknown';
   }
-  const stat = statIn(text);
   if (stat === null || stat.startTicks !== startTicks || stat.state === 'Z' || stat.state === 'X') return null;
   return stat.state === 'T' ? 'stopped' : 'runs';
 }
 
-async function kindOf(proc: string, pid: number): Promise<KubeletKind | null> {
-  const comm = (await textOf(`${proc}/${pid}/comm`, COMM_BYTES_MAX))?.trim() ?? '';
+function kindOf(proc: string, pid: number): KubeletKind | null {
+  const comm = textOf(`${proc}/${pid}/comm`)?.trim() ?? '';
   if (comm.startsWith('kubelet') || comm === 'hyperkube') return 'kubelet';
   if (comm === 'k3s-server' || comm === 'k3s-agent' || comm === 'k3s') return 'k3s';
   return comm === 'kubelite' ? 'microk8s' : null;
@@ -111,10 +106,10 @@ type Looked = (KubeletProcess & { parent: number }) | RefusedProcess | null;
 async function lookAt(at: { proc: string; pid: number; chosen?: boolean }, kind: KubeletKind): Promise<Looked> {
   const { proc, pid } = at;
   for (let i = 0; i < TRIES; i++) {
-    const before = await statOf(proc, pid);
+    const before = statOf(proc, pid);
     if (before === null) return null;
     const looked = await lookOnce(at, kind, before);
-    const after = await statOf(proc, pid);
+    const after = statOf(proc, pid);
     // A program that becomes another one keeps its pid and its start, but not its name.
     if (after?.startTicks === before.startTicks && after.comm === before.comm) return looked;
   }
@@ -128,8 +123,8 @@ async function lookOnce(
 ): Promise<Looked> {
   const refuse = (why: string): RefusedProcess => ({ pid, name: oneLine(stat.comm), why });
   if (stat.state === 'Z' || stat.state === 'X') return refuse('has ended');
-  const status = (await textOf(`${proc}/${pid}/status`, STATUS_BYTES_MAX)) ?? '';
-  const why = chosen ? null : stranger(status, (await textOf(`${proc}/${pid}/cgroup`, STATUS_BYTES_MAX)) ?? '');
+  const status = textOf(`${proc}/${pid}/status`) ?? '';
+  const why = chosen ? null : stranger(status, textOf(`${proc}/${pid}/cgroup`) ?? '');
   if (why !== null) return refuse(why);
   let words: string[];
   try {
@@ -150,7 +145,7 @@ async function lookOnce(
   // This program as a kubelet, which a person has chosen: flags of Node come first.
   const own = /^node/.test(basename(program)) ? rest.findIndex((word) => /\/(?:actorlet\.mjs|boot\/main\.[jt]s)$/.test(word)) : -1;
   return {
-    ...{ pid, startTicks: stat.startTicks, startedMs: await startedMs(proc, stat.startTicks), kind, program },
+    ...{ pid, startTicks: stat.startTicks, startedMs: startedMs(proc, stat.startTicks), kind, program },
     args: rest.slice(all ? 1 : own + 1),
     cwd: await readlink(`${proc}/${pid}/cwd`).catch(() => null),
     parent: stat.parent,
@@ -192,8 +187,8 @@ interface Stat {
 }
 
 /** Null: there is no such process. A name may hold spaces and brackets: fields count behind the last one. */
-async function statOf(proc: string, pid: number): Promise<Stat | null> {
-  const text = await textOf(`${proc}/${pid}/stat`, STATUS_BYTES_MAX);
+function statOf(proc: string, pid: number): Stat | null {
+  const text = textOf(`${proc}/${pid}/stat`);
   return text === null ? null : statIn(text);
 }
 
@@ -205,15 +200,15 @@ function statIn(text: string): Stat | null {
   return { comm: (m[1] ?? '').slice(0, COMM_LENGTH_MAX), state, parent: Number(parent), startTicks: fields[19] ?? '' };
 }
 
-async function startedMs(proc: string, ticks: string): Promise<number> {
-  const boot = /^btime (\d+)$/m.exec((await textOf(`${proc}/stat`, 16 * WORDS_BYTES_MAX)) ?? '')?.[1] ?? '0';
+function startedMs(proc: string, ticks: string): number {
+  const boot = /^btime (\d+)$/m.exec(textOf(`${proc}/stat`) ?? '')?.[1] ?? '0';
   return Number(boot) * 1_000 + Math.round((Number(ticks) * 1_000) / TICKS_PER_SECOND);
 }
 
-/** Null: it is not there, or may not be read. */
-async function textOf(path: string, bytesMax: number): Promise<string | null> {
+/** What the kernel has at hand: a busy machine does not hold it up. Null: it is not there, or may not be read. */
+function textOf(path: string): string | null {
   try {
-    return (await inTime(readRegular(path, { bytesMax }))).toString('utf8');
+    return readFileSync(path, 'utf8');
   } catch {
     return null;
   }

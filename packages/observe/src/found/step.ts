@@ -206,7 +206,7 @@ export const watchTheKubelet = ({ starts, stops }: { starts(): void; stops(): vo
       watchKubelet({
         found: begun,
         clock: createClock(),
-        find: (before) => findKubelet({ ...optionsOf(args, ctx), before }),
+        find: (before, seen) => findKubelet({ ...optionsOf(args, ctx), before, seen }),
         onChange(change) {
           if (change.kind === 'ended' || change.kind === 'stopped') stops();
           if (change.kind === 'unclear') log.warn({ why: change.why }, 'no kubelet is observed now');

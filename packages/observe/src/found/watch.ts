@@ -23,7 +23,7 @@ export type KubeletChange =
 export interface WatchOptions {
   found: FoundKubelet;
   /** Finds its next start. @throws while there is none */
-  find(before: Before): Promise<FoundKubelet>;
+  find(before: Before, seen: (pid: number) => void): Promise<FoundKubelet>;
   onChange(change: KubeletChange): void;
   clock: Clock;
   /** For tests; default: /proc. */
@@ -59,9 +59,13 @@ export function watchKubelet(o: WatchOptions): Disposable {
     }
     if (running) o.onChange({ kind: 'ended', pid: current.process.pid });
     [running, stopped] = [false, false];
+    const starts = (pid: number): void => {
+      if (starting !== pid && !over) o.onChange({ kind: 'starts', pid });
+      starting = pid;
+    };
     let found: FoundKubelet;
     try {
-      found = await o.find({ process: current.process, seenMs });
+      found = await o.find({ process: current.process, seenMs }, starts);
     } catch (error) {
       const why = messageOf(error);
       // How many processes there are is no news.
@@ -71,12 +75,8 @@ export function watchKubelet(o: WatchOptions): Disposable {
       return;
     }
     if (over) return;
-    const starts = o.clock.wallMs() - found.process.startedMs < ANSWERS_MS;
-    if (starts && knows(current) && !knows(found)) {
-      if (starting !== found.process.pid) o.onChange({ kind: 'starts', pid: found.process.pid });
-      starting = found.process.pid;
-      return;
-    }
+    const isYoung = o.clock.wallMs() - found.process.startedMs < ANSWERS_MS;
+    if (isYoung && knows(current) && !knows(found)) return;
     const what = changesOf(current, found);
     if (what.length > 0 && o.clock.wallMs() - found.process.startedMs < STAYS_MS) return;
     [current, running, starting, said] = [found, true, 0, ''];

@@ -2,25 +2,31 @@
 import { STATUS_UNKNOWN_REASON } from '@actorlet/kubelet/machines/pods/status/containers.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 
-/** Whether a container has an id, and is waited for by the tree. */
+/** Whether a container has an id, and is waited for by the tree; or a later instance than that of the tree. */
 export function isAhead(has: unknown, wanted: unknown): boolean {
-  const idsOf = (status: unknown) =>
+  const all = (status: unknown) =>
     ['initContainerStatuses', 'containerStatuses'].flatMap((field) => {
       const list: unknown = isRecord(status) ? status[field] : undefined;
-      return Array.isArray(list) ? list.filter(isRecord).map((c) => [c.name, c.containerID ?? ''] as const) : [];
+      const some = Array.isArray(list) ? list.filter(isRecord) : [];
+      return some.map(({ name, containerID: id = '', restartCount }) => ({ name, id, count: Number(restartCount) }));
     });
-  const shown = new Map(idsOf(has));
-  return idsOf(wanted).some(([name, id]) => id === '' && (shown.get(name) ?? '') !== '');
+  const shown = new Map(all(has).map((c) => [c.name, c]));
+  return all(wanted).some(({ name, id, count }) => {
+    const other = shown.get(name) ?? { id: '', count: 0 };
+    return other.id !== '' && (id === '' || (id !== other.id && other.count > count));
+  });
 }
 
-/** Whether a container has ended that runs for the tree, whose patch leaves out an id that is the same. */
+/** Whether a container has ended that runs for the tree. */
 export function isBehind(has: unknown, wanted: unknown): boolean {
-  const [ended = [], running = []] = [has, wanted].map((status, i) => {
+  const [ended, running] = [has, wanted].map((status, i) => {
     const list: unknown = isRecord(status) ? status.containerStatuses : undefined;
     const all = Array.isArray(list) ? list.filter(isRecord) : [];
-    return all.filter(({ state }) => isRecord(state) && isRecord(state[i === 0 ? 'terminated' : 'running']));
+    return all.flatMap(({ containerID, state }) =>
+      isRecord(state) && isRecord(state[i === 0 ? 'terminated' : 'running']) ? [containerID] : [],
+    );
   });
-  return running.some(({ name, containerID: id }) => ended.some((c) => c.name === name && (id === undefined || c.containerID === id)));
+  return running?.some((id) => ended?.includes(id)) === true;
 }
 
 /** For which containers wait that nothing is said of. */
