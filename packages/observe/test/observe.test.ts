@@ -3,6 +3,7 @@
 import { devicesView } from '@actorlet/kubelet/machines/allocation/devices/messages.ts';
 import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
+import type { CriContainer } from '@actorlet/kubelet/machines/wire/cri.ts';
 import type { CriRequest } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { CRI_METHODS } from '@actorlet/kubelet/machines/wire/criMethods.ts';
 import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
@@ -557,9 +558,18 @@ describe('whether an object shows a patch', () => {
     expect(missingOf(patch, has)).toEqual(missing);
   });
 
-  it('a later instance than that of the tree is ahead of it, and a false count of the same one is not', () => {
-    const status = (containerID: string, restartCount: number) => ({ containerStatuses: [{ name: 'a', containerID, restartCount }] });
-    expect([status('c2', 1), status('c1', 7)].map((has) => isAhead(has, status('c1', 0)))).toEqual([true, false]);
+  it('a container that came further than for the tree, where the runtime bears it out', () => {
+    const status = (containerID: string, restartCount: number, state: object) => ({
+      containerStatuses: [{ name: 'a', containerID: `c://${containerID}`, restartCount, state }],
+    });
+    const [created, running, ended] = [{ waiting: {} }, { running: {} }, { terminated: {} }];
+    const of = (has: object, wanted: object, inRuntime?: CriContainer['state']) => isAhead(has, wanted, () => inRuntime);
+    expect(of(status('2', 1, running), status('1', 0, running), 'CONTAINER_RUNNING')).toBe(true);
+    expect(of(status('1', 7, running), status('1', 0, running), 'CONTAINER_RUNNING')).toBe(false);
+    expect(of(status('1', 0, running), status('1', 0, created), 'CONTAINER_EXITED')).toBe(true);
+    expect(of(status('1', 0, running), status('1', 0, created), 'CONTAINER_CREATED')).toBe(false);
+    expect(of(status('1', 0, ended), status('1', 0, running), 'CONTAINER_RUNNING')).toBe(false);
+    expect(of(status('1', 0, ended), status('1', 0, running))).toBe(true);
   });
 
   it('without what it takes back of the past', () => {

@@ -40,9 +40,10 @@ export function observedPorts(outside: Ports, { config, stateDir }: ObservedOpti
   const { rootDir } = config.flags;
   const expectations = new Expectations(clock);
   expectations.count(outside.metrics);
-  const kube = outside.kube === undefined ? null : new KubeBorder(outside.kube, { clock, expectations });
+  const kube =
+    outside.kube === undefined ? null : new KubeBorder(outside.kube, { clock, expectations, stateOf: (id) => cri.listings.stateOf(id) });
   const podOf = (uid: string): string => podNamed(kube, uid);
-  const cri = new CriBorder(outside.cri, {
+  const cri: CriBorder = new CriBorder(outside.cri, {
     clock,
     expectations,
     pullFailure: (image) => pullFailure(kube, image),

@@ -191,11 +191,6 @@ export class Expectations {
     this.#listedMs = beganMs;
   };
 
-  /** The tree has not heard of what the kubelet has written of this pod. It may be so for a while, and not for long. */
-  behind(uid: string): void {
-    for (const open of this.#open.values()) if (open.kind === 'PodStatus' && open.uid === uid) open.progressMonoMs = this.#clock.monoMs();
-  }
-
   pods(names: ReadonlyMap<string, string>): void {
     this.#names = names;
     for (const d of this.#disagreements) d.pod = this.#named(d);

@@ -19,7 +19,7 @@ import { type KubeWrite, writeOf } from '../table.ts';
 import { untilShown, type WaitEnd } from '../waiting.ts';
 import type { Wanted } from '../wanted.ts';
 import { NODE_WAIT_MS, nodeWish } from './nodeStatus.ts';
-import { endedBy, isAhead, isBehind, isCreating, isUnseen, isWaiting, PULLED, statusWords, withoutPast } from './podStatus.ts';
+import { endedBy, isAhead, isCreating, isUnseen, isWaiting, PULLED, type StateOf, statusWords, withoutPast } from './podStatus.ts';
 import { SeenObjects } from './seenObjects.ts';
 import { missingOf, missingOfPod } from './shows.ts';
 
@@ -51,8 +51,11 @@ export class KubeBorder {
   /** The renewal after which the next is waited for. The tree asks again when its call is over: what came meanwhile is it. */
   #renewedBefore: number | null = null;
 
-  constructor(kube: KubeApi, o: { clock: Clock; expectations: Expectations }) {
+  readonly #stateOf: StateOf;
+
+  constructor(kube: KubeApi, o: { clock: Clock; expectations: Expectations; stateOf: StateOf }) {
     this.#kube = kube;
+    this.#stateOf = o.stateOf;
     this.#clock = o.clock;
     this.#expectations = o.expectations;
     this.#seen = new SeenObjects(o.clock, (uid, how) => o.expectations.ends(uid, how));
@@ -139,11 +142,13 @@ export class KubeBorder {
       const has = this.#seen.byName('pods', namespace, name);
       // Of a pod that is to end, the kubelet alone knows what it has not begun.
       if (has?.metadata.deletionTimestamp !== undefined && endedBy(status).has(STATUS_UNKNOWN_REASON)) return false;
+      // It tells of containers that this tree has not come to yet.
+      if (isAhead(has?.status, status, this.#stateOf)) return false;
       if (!isCreating(has?.status)) return true;
       // A kubelet pulls one image after the other, and says nothing of a pod that waits for one: also of one that is to end.
       const isSilent = has?.metadata.deletionTimestamp !== undefined || this.#expectations.awaits('PullImage');
       // That a pull failed, the tree knows from another pod of that image. A container that was made is told of.
-      return !isSilent && (isAhead(status, has?.status) || !isWaiting(status, PULLED));
+      return !isSilent && (isAhead(status, has?.status, this.#stateOf) || !isWaiting(status, PULLED));
     };
     const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true, isJudged };
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
@@ -155,9 +160,8 @@ export class KubeBorder {
       if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid))
         return { ok: false, failure: notFound(`pods "${name}" not found`) };
       if (this.#shows(wanted, missingOfPod(status, pod))) return { ok: true, code: 200, body: pod };
-      // It tells of containers that this tree has not come to yet.
-      if (isAhead(pod.status, status)) this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
-      else if (isBehind(pod.status, status)) this.#expectations.behind(pod.metadata.uid ?? '');
+      if (isAhead(pod.status, status, this.#stateOf))
+        this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
       // The kubelet said something else meanwhile: the tree decides anew.
       return pod.metadata.resourceVersion === before ? undefined : { ok: false, failure: conflict(name) };
     };

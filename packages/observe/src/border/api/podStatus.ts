@@ -1,32 +1,36 @@
 /** What a status of a pod says of its containers. */
 import { STATUS_UNKNOWN_REASON } from '@actorlet/kubelet/machines/pods/status/containers.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
+import type { CriContainer } from '@actorlet/kubelet/machines/wire/cri.ts';
 
-/** Whether a container has an id, and is waited for by the tree; or a later instance than that of the tree. */
-export function isAhead(has: unknown, wanted: unknown): boolean {
+/** As the runtime has it. */
+export type StateOf = (containerId: string) => CriContainer['state'] | undefined;
+
+const STATES = ['waiting', 'running', 'terminated'] as const;
+
+/**
+ * Whether a container of `has` came further than that of `wanted`: it has an id, is a later instance, runs or has ended. What the runtime
+ * does not bear out is not so.
+ */
+export function isAhead(has: unknown, wanted: unknown, stateOf: StateOf): boolean {
   const all = (status: unknown) =>
     ['initContainerStatuses', 'containerStatuses'].flatMap((field) => {
       const list: unknown = isRecord(status) ? status[field] : undefined;
       const some = Array.isArray(list) ? list.filter(isRecord) : [];
-      return some.map(({ name, containerID: id = '', restartCount }) => ({ name, id, count: Number(restartCount) }));
+      return some.map(({ name, containerID, restartCount, state }) => {
+        const step = STATES.findIndex((s) => isRecord(state) && isRecord(state[s]));
+        return { name, id: typeof containerID === 'string' ? containerID : '', count: Number(restartCount), step };
+      });
     });
   const shown = new Map(all(has).map((c) => [c.name, c]));
-  return all(wanted).some(({ name, id, count }) => {
-    const other = shown.get(name) ?? { id: '', count: 0 };
-    return other.id !== '' && (id === '' || (id !== other.id && other.count > count));
+  return all(wanted).some(({ name, id, count, step }) => {
+    const other = shown.get(name) ?? { id: '', count: 0, step: 0 };
+    if (other.id === '') return false;
+    if (id === '') return true;
+    const inRuntime = stateOf(other.id.replace(/^[\w-]+:\/\//, ''));
+    const isSo = other.step === 2 ? inRuntime !== 'CONTAINER_RUNNING' : inRuntime !== undefined && inRuntime !== 'CONTAINER_CREATED';
+    return isSo && (id === other.id ? other.step > step : other.count > count);
   });
-}
-
-/** Whether a container has ended that runs for the tree. */
-export function isBehind(has: unknown, wanted: unknown): boolean {
-  const [ended, running] = [has, wanted].map((status, i) => {
-    const list: unknown = isRecord(status) ? status.containerStatuses : undefined;
-    const all = Array.isArray(list) ? list.filter(isRecord) : [];
-    return all.flatMap(({ containerID, state }) =>
-      isRecord(state) && isRecord(state[i === 0 ? 'terminated' : 'running']) ? [containerID] : [],
-    );
-  });
-  return running?.some((id) => ended?.includes(id)) === true;
 }
 
 /** For which containers wait that nothing is said of. */

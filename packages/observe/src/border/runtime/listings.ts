@@ -28,6 +28,8 @@ export class RuntimeListings {
   readonly #cri: Cri;
   readonly #clock: Clock;
   readonly #waiters = new Set<Waiter>();
+  /** Of containers, as the last listing of all shows them. */
+  #states: ReadonlyMap<string, CriContainer['state']> = new Map();
   readonly #subjects = new Map<string, { pod: string; uid: string; name: string }>();
   readonly #listed: (beganMs: number) => void;
   #timer: unknown;
@@ -58,10 +60,18 @@ export class RuntimeListings {
     return this.#subjects.get(containerId)?.name ?? '';
   }
 
+  /** Undefined: there is no such container. */
+  stateOf(containerId: string): CriContainer['state'] | undefined {
+    return this.#states.get(containerId);
+  }
+
   /** From an answer that the tree was given. */
   learn(answer: Answer): void {
-    if (answer.method === 'ListContainers') for (const c of answer.res.containers) this.#know(c, c.metadata?.name ?? '');
-    else if (answer.method === 'ListPodSandbox') for (const s of answer.res.items) this.#know(s, '');
+    if (answer.method === 'ListContainers') {
+      const { containers } = answer.res;
+      for (const c of containers) this.#know(c, c.metadata?.name ?? '');
+      if (answer.req.filter == null) this.#states = new Map(containers.map(({ id, state }) => [id, state]));
+    } else if (answer.method === 'ListPodSandbox') for (const s of answer.res.items) this.#know(s, '');
   }
 
   /** Until a listing shows it; the first look is at once. */
