@@ -9,7 +9,7 @@ import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/obser
 import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
 import { sh, steady } from '../../e2e/manifests.ts';
 import { startDriver } from '../../volumes/csiDriver.ts';
-import { differencesIn, judgedOf, type ObservedLab } from './lab.ts';
+import { differencesIn, judgedOf, NODE_CONFIG, type ObservedLab } from './lab.ts';
 
 const STAY = 'trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done';
 const MINUTE_MS = 60_000;
@@ -67,7 +67,7 @@ const DISTURBANCES: readonly { what: string; act(lab: ObservedLab): Promise<void
     what: 'the kubelet is killed, and starts again',
     async act({ reference, address }) {
       await reference.end('SIGKILL');
-      await reference.start({ nodeIp: address.ip });
+      await reference.start({ nodeIp: address.ip, config: NODE_CONFIG });
     },
   },
 ];

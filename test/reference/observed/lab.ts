@@ -15,6 +15,9 @@ import {
 import { Observer } from '../../e2e/lab/observer.ts';
 import type { Manifest } from '../../e2e/manifests.ts';
 
+/** Of the reference kubelet. A busy machine is slow to remove pods, and which of them fit is another question. */
+export const NODE_CONFIG = { maxPods: 250 };
+
 export interface ObservedLab {
   readonly cluster: Cluster;
   readonly reference: ReferenceKubelet;
@@ -46,7 +49,7 @@ export async function withObservedLab(
   const observer = new Observer(cluster.daemon.dir);
   try {
     for (const [name, pod] of Object.entries(statics)) cluster.daemon.put(`${name}.json`, pod);
-    await reference.start({ nodeIp: address.ip });
+    await reference.start({ nodeIp: address.ip, config: NODE_CONFIG });
     const { args, before } = await prepare({ cluster, observer });
     await observer.start([`--kubelet-pid=${reference.pid}`, ...args], before);
     await cluster.daemon.wait('the account', () => cluster.plane.hasAccount(), LONG);

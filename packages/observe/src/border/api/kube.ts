@@ -19,7 +19,19 @@ import { type KubeWrite, writeOf } from '../table.ts';
 import { untilShown, type WaitEnd } from '../waiting.ts';
 import type { Wanted } from '../wanted.ts';
 import { NODE_WAIT_MS, nodeWish } from './nodeStatus.ts';
-import { endedBy, isAhead, isCreating, isUnseen, isWaiting, PULLED, type StateOf, statusWords, withoutPast } from './podStatus.ts';
+import {
+  endedBy,
+  hasEnded,
+  isAhead,
+  isCreating,
+  isUnseen,
+  isWaiting,
+  PULLED,
+  type StateOf,
+  statusWords,
+  withoutAddress,
+  withoutPast,
+} from './podStatus.ts';
 import { SeenObjects } from './seenObjects.ts';
 import { missingOf, missingOfPod } from './shows.ts';
 
@@ -140,6 +152,8 @@ export class KubeBorder {
     const now = this.#seen.byName('pods', namespace, name);
     const isJudged = () => {
       const has = this.#seen.byName('pods', namespace, name);
+      // The kubelet has said something since: the tree decides anew.
+      if (has?.metadata.resourceVersion !== now?.metadata.resourceVersion) return false;
       // Of a pod that is to end, the kubelet alone knows what it has not begun.
       if (has?.metadata.deletionTimestamp !== undefined && endedBy(status).has(STATUS_UNKNOWN_REASON)) return false;
       // It tells of containers that this tree has not come to yet.
@@ -154,22 +168,22 @@ export class KubeBorder {
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
     if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(status, now.status)))
       return Promise.resolve({ ok: true as const, code: 200, body: now });
-    const before = now?.metadata.resourceVersion;
+    const missing = (pod: KubeObject): string[] => missingOfPod(hasEnded(pod.status) ? withoutAddress(status) : status, pod);
     const look = (): KubeResult | undefined => {
       const pod = this.#seen.byName('pods', namespace, name);
       if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid))
         return { ok: false, failure: notFound(`pods "${name}" not found`) };
-      if (this.#shows(wanted, missingOfPod(status, pod))) return { ok: true, code: 200, body: pod };
+      if (this.#shows(wanted, missing(pod))) return { ok: true, code: 200, body: pod };
       if (isAhead(pod.status, status, this.#stateOf))
         this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
       // The kubelet said something else meanwhile: the tree decides anew.
-      return pod.metadata.resourceVersion === before ? undefined : { ok: false, failure: conflict(name) };
+      return pod.metadata.resourceVersion === now?.metadata.resourceVersion ? undefined : { ok: false, failure: conflict(name) };
     };
     const isShown = (): true | undefined => {
       const pod = this.#seen.byName('pods', namespace, name);
       const isIt = pod !== undefined && (uid === '' || pod.metadata.uid === uid);
       // What is no longer otherwise begins anew when it is so again.
-      return isIt && this.#shows(wanted, missingOfPod(status, pod)) ? true : undefined;
+      return isIt && this.#shows(wanted, missing(pod)) ? true : undefined;
     };
     return this.#followed(wanted, isShown, () => this.#untilDecidedAnew(wanted, look, { name, opts }));
   }

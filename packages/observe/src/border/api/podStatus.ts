@@ -1,4 +1,6 @@
 /** What a status of a pod says of its containers. */
+import type { PodPhase } from '@actorlet/kubelet/machines/kube/types.ts';
+import { isTerminal } from '@actorlet/kubelet/machines/pod/phase.ts';
 import { STATUS_UNKNOWN_REASON } from '@actorlet/kubelet/machines/pods/status/containers.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { CriContainer } from '@actorlet/kubelet/machines/wire/cri.ts';
@@ -73,6 +75,17 @@ export function withoutPast(status: unknown): unknown {
 function withoutEmpty(of: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
   const isEmpty = (value: unknown): boolean => value == null || (isRecord(value) && Object.values(value).every((v) => v == null));
   return Object.fromEntries(Object.entries(of).filter(([name, value]) => !names.includes(name) || !isEmpty(value)));
+}
+
+export function hasEnded(status: unknown): boolean {
+  return isRecord(status) && isTerminal(status.phase as PodPhase | undefined);
+}
+
+/** Of a pod that has ended: a kubelet that started meanwhile has not seen its sandbox ready. */
+export function withoutAddress(status: unknown): unknown {
+  if (!isRecord(status)) return status;
+  const { podIP: _, podIPs: __, ...rest } = status;
+  return rest;
 }
 
 /** Reasons for which containers ended, with their names. */

@@ -1,10 +1,9 @@
 /** Objects of the API as the tree's own lists and watches show them: nothing is asked of the server for it. */
 import { isKubeObject, type KubeObject, type KubeRequest, type KubeResult, slim } from '@actorlet/kubelet/machines/kube/request.ts';
-import type { PodPhase } from '@actorlet/kubelet/machines/kube/types.ts';
-import { isTerminal } from '@actorlet/kubelet/machines/pod/phase.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import type { WaitEnd } from '../waiting.ts';
+import { hasEnded } from './podStatus.ts';
 
 /** Kinds that are written, by the path of their lists. */
 const LISTS: ReadonlyMap<string, SeenKind> = new Map([
@@ -120,8 +119,7 @@ export class SeenObjects {
     this.#objects[kind].set(keyOf(object), slim(object));
     const { uid = '', deletionTimestamp } = object.metadata;
     if (kind === 'pods' && deletionTimestamp !== undefined) this.#ends(uid, { gone: false });
-    if (kind === 'pods' && !this.#first.has(uid))
-      this.#first.set(uid, isRecord(object.status) && isTerminal(object.status.phase as PodPhase | undefined));
+    if (kind === 'pods' && !this.#first.has(uid)) this.#first.set(uid, hasEnded(object.status));
     if (wake) this.#wake(kind, object);
   }
 
