@@ -1,5 +1,6 @@
 /** `actorlet observe`: the whole tree on a node whose kubelet is another program. It changes nothing but its own folder. */
 
+import { availableParallelism, loadavg } from 'node:os';
 import { resolve } from 'node:path';
 import { deathBundles } from '@actorlet/deaths/src/extension.ts';
 import { createNode } from '@actorlet/kubelet/actors/node.ts';
@@ -41,6 +42,20 @@ const NOT_HERE = {
   runOnce: false,
 } as const satisfies Partial<KubeletConfiguration>;
 
+/** A daemon's steps speak of its root directory. */
+const ofOwnFolder = (step: Step): Step => ({
+  name: step.name,
+  async run(ctx) {
+    try {
+      return await step.run(ctx);
+    } catch (error) {
+      if (!(error instanceof StartError)) throw error;
+      const problems = error.problems.map(({ where, what }) => ({ where: where === '--root-dir' ? '--observe-dir' : where, what }));
+      throw new StartError("the observer's folder cannot be used", problems);
+    }
+  },
+});
+
 const configureTheObserver: Step = {
   name: 'configure the observer',
   run(ctx) {
@@ -48,6 +63,9 @@ const configureTheObserver: Step = {
     const gates = need(ctx, 'gates');
     const { folder } = observeArguments(ctx.argv, { cwd: ctx.io.cwd });
     const { flags } = loaded;
+    // Another release takes what this one refuses.
+    for (const { where, what } of ctx.problems.splice(0))
+      ctx.remarks.push({ level: 'warn', text: `the kubelet runs with what this tree does not: ${where}: ${what}` });
     const { config } = runnable({ config: loaded.config, flags, gates });
     ctx.state.nodeConfig = {
       flags: {
@@ -84,8 +102,8 @@ const observeSteps = (kubelet: Parameters<typeof watchTheKubelet>[0]): readonly 
   prepare.handleSignals,
   prepare.handleCrashes,
   run.keepWatch,
-  prepare.makeRootDirectory,
-  prepare.lockRootDirectory,
+  ofOwnFolder(prepare.makeRootDirectory),
+  ofOwnFolder(prepare.lockRootDirectory),
   prepare.connectNotify,
 
   run.noteWhatIsHandled,
@@ -120,7 +138,7 @@ export async function observe(argv: readonly string[]): Promise<number> {
       async createPorts(config, input) {
         // Its own sockets and files are below its own folder.
         const real = await createRealPorts({ ...config, flags: { ...config.flags, rootDir: folder } }, input);
-        const observed = observedPorts(real, { config, stateDir: folder });
+        const observed = observedPorts(real, { config, stateDir: folder, load: () => (loadavg()[0] ?? 0) / availableParallelism() });
         expectations = observed.expectations;
         return observed.ports;
       },

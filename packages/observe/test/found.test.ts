@@ -223,6 +223,32 @@ describe('another start of the kubelet', () => {
   });
 });
 
+test('drop-ins that change count from the next start of the kubelet on', async () => {
+  using node = new FakeNode();
+  const words = ['/usr/bin/kubelet', '--config-dir=/etc/kubelet.d'];
+  node.write('/etc/kubelet.d/10-a.conf', CONFIG('maxPods: 5\n'));
+  node.start(812, kubelet(words));
+  const found = await findKubelet(node.options());
+  const changes: KubeletChange[] = [];
+  let turn: (() => void) | undefined;
+  const clock = { ...node.options().clock, wallMs: () => Date.now(), setTimeout: (fn: () => void) => (turn = fn), clearTimeout: () => {} };
+  const onChange = (change: KubeletChange) => void changes.push(change);
+  using _ = watchKubelet({ found, proc: node.proc, clock, find: (before) => findKubelet(node.options({ before })), onChange });
+  const look = async (): Promise<void> => {
+    const now = turn;
+    turn = undefined;
+    now?.();
+    await expect.poll(() => turn).toBeDefined();
+  };
+  node.write('/etc/kubelet.d/20-b.conf', CONFIG('maxPods: 9\n'));
+  await look();
+  expect(changes).toEqual([]);
+  node.start(813, kubelet(words, { startTicks: 9_000 }));
+  node.end(812);
+  await look();
+  expect(changes).toMatchObject([{ kind: 'ended' }, { kind: 'changed', pid: 813, what: ['maxPods'] }]);
+});
+
 test('a kubelet that has just started and does not answer yet is judged when it does', async () => {
   using node = new FakeNode();
   node.start(812, kubelet(WORDS));

@@ -67,6 +67,8 @@ describe('beside a daemon of ours', () => {
     await kubelet.wait('the observer sees the pod', async () => (await seen('calm')) === '1/1 Running 0', BY_PROGRAM);
     expect(observer.log()).toMatch(/kubelet +process \d+/);
     expect(filesOf(kubelet.rootDir)).toEqual(before);
+    const second = new Observer(kubelet.dir);
+    await expect(second.start([`--kubelet-pid=${kubelet.pid}`])).rejects.toThrow(/--observe-dir: \S+ is in use by actorlet process \d+/);
     kubelet.put('falls.json', pod('falls', ['sh', '-c', 'sleep 1; exit 3']));
     await kubelet.wait('the observer sees it fall twice', async () => /[2-9]$/.test(await seen('falls')), BY_PROGRAM);
     expect(await observer.ctl('why', 'falls')).toContain('exit code 3');

@@ -25,6 +25,8 @@ export interface ObservedOptions {
   config: NodeConfig;
   /** Where this program keeps its own state. */
   stateDir: string;
+  /** Of the machine, for each core. */
+  load?: () => number;
 }
 
 /** Without a deadline of its own. */
@@ -35,13 +37,15 @@ export interface Observed {
   expectations: Expectations;
 }
 
-export function observedPorts(outside: Ports, { config, stateDir }: ObservedOptions): Observed {
+export function observedPorts(outside: Ports, { config, stateDir, load }: ObservedOptions): Observed {
   const { clock } = outside;
   const { rootDir } = config.flags;
-  const expectations = new Expectations(clock);
+  const expectations = new Expectations(clock, load);
   expectations.count(outside.metrics);
   const kube =
-    outside.kube === undefined ? null : new KubeBorder(outside.kube, { clock, expectations, stateOf: (id) => cri.listings.stateOf(id) });
+    outside.kube === undefined
+      ? null
+      : new KubeBorder(outside.kube, { clock, expectations, stateOf: (id) => cri.listings.stateOf(id), gates: config.config.featureGates });
   const podOf = (uid: string): string => podNamed(kube, uid);
   const cri: CriBorder = new CriBorder(outside.cri, {
     clock,

@@ -60,11 +60,12 @@ export class Expectations {
   #ids = 0;
   #dropped = 0;
   #timer: unknown;
-  readonly #pace = new Pace();
+  readonly #pace: Pace;
   #listedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, load?: () => number) {
     this.#clock = clock;
+    this.#pace = new Pace(load);
     this.#sinceMs = clock.wallMs();
   }
 

@@ -9,6 +9,9 @@ const PROMPT: ReadonlySet<ExpectedKind> = new Set(['Folder', 'RunPodSandbox', 'S
 const PROMPT_PART = 1 / 4;
 const SLOWNESS_MAX = 2;
 const SLOW_FOR_MS = 60_000;
+/** Of processes that run or want to, for each core: beyond it all bounds grow in proportion, up to three times. */
+const LOAD = 4;
+const LOAD_SLOWNESS_MAX = 3;
 /** A kubelet that has started lists, connects and looks at all its pods before its first act. */
 const STARTS_MS = 60_000;
 /** These a kubelet alone does, and at once: what it had asked of the runtime before it ended comes without it. */
@@ -30,6 +33,13 @@ export class Pace {
   /** `waits`: UIDs of pods that were there before it, and have no act of it yet. */
   #start = { untilMs: Number.NEGATIVE_INFINITY, waits: new Set<string>(), acted: false };
 
+  readonly #load: () => number;
+
+  /** `load`: of the machine, for each core. */
+  constructor(load: () => number = () => 0) {
+    this.#load = load;
+  }
+
   /** When the next look is due. */
   due(ms: number): void {
     this.#dueMs = ms;
@@ -49,7 +59,7 @@ export class Pace {
 
   /** By which a bound grows. */
   slowness(nowMs: number): number {
-    return nowMs < this.#slow.untilMs ? this.#slow.by : 1;
+    return Math.max(nowMs < this.#slow.untilMs ? this.#slow.by : 1, Math.min(this.#load() / LOAD, LOAD_SLOWNESS_MAX));
   }
 
   /** `uids`: of the pods that there are. A kubelet comes to them one after the other. */

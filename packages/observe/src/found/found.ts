@@ -2,7 +2,8 @@
  * The kubelet of this machine as it is: its process, flags, files, names and sockets. Nothing is changed, and nothing is refused that
  * another release of it may have: what cannot be read is a remark.
  */
-import { stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, opendir, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname } from 'node:path';
 import { type LoadedConfig, loadConfig } from '@actorlet/kubelet/boot/config/load.ts';
@@ -12,6 +13,7 @@ import { type GivenFlag, readFlags } from '@actorlet/kubelet/boot/flags/parse.ts
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import { unsaidWords } from '../border/releases.ts';
 import { type Access, accessOf, nodeOfCertificate } from './access.ts';
 import { type HostView, hostViewOf } from './hostView.ts';
 import { kubeletArgs } from './inside.ts';
@@ -104,7 +106,7 @@ export async function findKubelet(o: FindOptions): Promise<FoundKubelet> {
     ...remarks,
     ...[...files.errors, ...files.warnings].map(({ where, what }) => `${where}: ${what}`),
     ...changed.map((path) => `${path} changed after the kubelet was started: it runs with what was there before`),
-    ...(running === null ? [] : remarksOf(running)),
+    ...(running === null ? [] : remarksOf(running, files)),
     ...(await unseen(files, view)),
   ];
   const over = { own: o.own, nodeName: nodeName.value };
@@ -251,11 +253,16 @@ async function changedSince(startedMs: number, { files, flags }: LoadedConfig, v
   return out;
 }
 
-function remarksOf({ config, configFrom, unknownFields, forbidden }: Running): string[] {
-  if (config === null) return [...forbidden, `the running configuration cannot be read, so files and flags count: ${configFrom}`];
+function remarksOf({ version, config, configFrom, unknownFields, forbidden }: Running, files: LoadedConfig): string[] {
+  const unsaid = version === null ? [] : unsaidWords({ version, gates: (config ?? files.config).featureGates });
+  // What its file says has been named already.
+  const named = files.warnings.map(({ where, what }) => `${where} ${what}`).join('\n');
+  const fields = unknownFields.filter((field) => !named.includes(field));
   return [
     ...forbidden,
-    ...(unknownFields.length === 0 ? [] : [`the kubelet has fields that this release does not know: ${unknownFields.join(', ')}`]),
+    ...(unsaid.length === 0 ? [] : [`the kubelet does not write these, so they are not judged: ${unsaid.join(', ')}`]),
+    ...(config === null ? [`the running configuration cannot be read, so files and flags count: ${configFrom}`] : []),
+    ...(fields.length === 0 ? [] : [`the kubelet has fields that this release does not know: ${fields.join(', ')}`]),
   ];
 }
 
@@ -270,11 +277,27 @@ async function unseen({ flags, config }: LoadedConfig, view: HostView): Promise<
   ];
   const out: string[] = [];
   for (const { what, path } of places) {
-    if (path === '' || (await view.same(path))) continue;
+    if (path === '') continue;
+    if (await view.same(path)) {
+      const why = await unreadable(path);
+      if (why !== null) out.push(`cannot see ${what}, because ${why}`);
+      continue;
+    }
     const why = view.root === '' ? `there is no ${path} here` : `${path} of the machine is not at ${path} here: mount it there (hostPath)`;
     out.push(`cannot see ${what}, because ${why}`);
   }
   return out;
+}
+
+/** Why a folder cannot be listed, or anything else not be read; null: it can. */
+async function unreadable(path: string): Promise<string | null> {
+  try {
+    if ((await stat(path)).isDirectory()) await (await opendir(path)).close();
+    else await access(path, constants.R_OK);
+    return null;
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 /** The observer's flags over all, and the node's name as it was found. */

@@ -15,6 +15,7 @@ import type { KubeApi, KubeCallOptions, KubeWatch } from '@actorlet/kubelet/port
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { ASKED_AGAIN_MS, type Expectations } from '../expectations.ts';
 import { knownDifference } from '../kinds.ts';
+import { isUnsaid } from '../releases.ts';
 import { type KubeWrite, writeOf } from '../table.ts';
 import { untilShown, type WaitEnd } from '../waiting.ts';
 import type { Wanted } from '../wanted.ts';
@@ -65,8 +66,12 @@ export class KubeBorder {
 
   readonly #stateOf: StateOf;
 
-  constructor(kube: KubeApi, o: { clock: Clock; expectations: Expectations; stateOf: StateOf }) {
+  readonly #gates: Readonly<Record<string, boolean>>;
+
+  /** `gates`: as the configuration of the kubelet sets them. */
+  constructor(kube: KubeApi, o: { clock: Clock; expectations: Expectations; stateOf: StateOf; gates: Readonly<Record<string, boolean>> }) {
     this.#kube = kube;
+    this.#gates = o.gates;
     this.#stateOf = o.stateOf;
     this.#clock = o.clock;
     this.#expectations = o.expectations;
@@ -190,11 +195,21 @@ export class KubeBorder {
 
   /** Whether it is as this tree would have written it, but for what is known to differ. */
   #shows(wanted: Wanted, missing: readonly string[]): boolean {
-    const unknown = missing.filter((what) => knownDifference(wanted.kind, what) === null);
+    const release = { version: this.#kubeletVersion(), gates: this.#gates };
+    const unsaid = (difference: string): boolean => isUnsaid({ kind: wanted.kind, difference }, release);
+    const unknown = missing.filter((what) => knownDifference(wanted.kind, what) === null && !unsaid(what));
     const shown = unknown.slice(0, DIFFERENCES_MAX);
     if (shown.length > 0) this.#expectations.instead(wanted, shown.join('; '), shown.map(fieldOf));
-    else for (const what of missing) this.#expectations.known(wanted, what);
+    else for (const what of missing) if (!unsaid(what)) this.#expectations.known(wanted, what);
     return unknown.length === 0;
+  }
+
+  #kubeletVersion(): string | null {
+    for (const { status } of this.#seen.all('nodes')) {
+      const info = isRecord(status) && isRecord(status.nodeInfo) ? status.nodeInfo : {};
+      if (typeof info.kubeletVersion === 'string') return info.kubeletVersion;
+    }
+    return null;
   }
 
   /** The tree is answered in time whatever is missing: the object is then as the kubelet has it. */

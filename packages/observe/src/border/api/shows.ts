@@ -118,6 +118,7 @@ function sameWords(wanted: unknown, has: unknown): boolean {
   if (wanted === has) return true;
   if (typeof wanted !== 'string' || typeof has !== 'string') return false;
   if (PULL_REASONS.has(wanted) && PULL_REASONS.has(has)) return true;
+  if (BARE_BACK_OFF.test(has)) return true;
   if (PULL_BACK_OFF.test(wanted) || PULL_BACK_OFF.test(has)) return pullWords(wanted) === pullWords(has);
   return BACK_OFF.test(wanted) && wanted.replace(BACK_OFF, '') === has.replace(BACK_OFF, '');
 }
@@ -125,6 +126,8 @@ function sameWords(wanted: unknown, has: unknown): boolean {
 /** Whether it tries or waits to try again is a matter of when it last looked at the pod. */
 const PULL_REASONS: ReadonlySet<string> = new Set(['ErrImagePull', 'ImagePullBackOff']);
 const PULL_BACK_OFF = /^Back-off pulling image "[^"]*"(?:: ErrImagePull: |: )/;
+/** Before 1.32 a kubelet that backs off does not say why. */
+const BARE_BACK_OFF = /^Back-off pulling image "[^"]*"$/;
 /** Of the failure itself, without what is said of the back-off. */
 export function pullWords(message: string): string {
   return message.replace(PULL_BACK_OFF, '');
