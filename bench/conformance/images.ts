@@ -106,15 +106,17 @@ function standIns(agnhost: string): StandIn[] {
     ...withBash.filter(({ path }) => path !== 'bin/sh'),
     { kind: 'file', path: 'bin/sh', data: compiled(SHELL), mode: 0o755 },
   ];
-  const withAgnhost: readonly TarEntry[] = [
+  const withAgnhost: readonly TarEntry[] = unique([
+    // That of busybox runs busybox's own shell, and not the node's.
+    ...hostProgram('/usr/bin/nsenter'),
     ...withBash.filter(({ path }) => !AGNHOST_USERS.some((users) => users.path === path)),
     ...AGNHOST_USERS,
     { kind: 'file', path: 'agnhost', data: readFileSync(agnhost), mode: 0o755 },
     link('agnhost-2', 'agnhost'),
-    ...hostProgram('/usr/bin/curl').filter(({ path }) => !withBash.some((there) => there.path === path)),
+    ...hostProgram('/usr/bin/curl'),
     ...servingPair(),
     { kind: 'dir', path: 'uploads/' },
-  ];
+  ]);
   const web = [
     'sh',
     '-c',
