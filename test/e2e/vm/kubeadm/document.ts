@@ -1,7 +1,8 @@
 /** docs/cluster/kubeadm.md, which tests follow. */
-import { readFileSync } from 'node:fs';
+import { accessSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { program } from '../../lab/cluster/controlPlane.ts';
+import { RULE_PROGRAMS } from './images.ts';
 
 const PROGRAMS = ['kubeadm', 'kubelet', 'kubectl', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'etcd'] as const;
 
@@ -9,6 +10,7 @@ const PROGRAMS = ['kubeadm', 'kubelet', 'kubectl', 'kube-apiserver', 'kube-contr
 export const whyNot = ((): string | undefined => {
   try {
     for (const name of PROGRAMS) program(name);
+    for (const path of RULE_PROGRAMS) accessSync(path);
     return undefined;
   } catch (error) {
     return String(error);

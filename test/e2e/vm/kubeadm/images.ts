@@ -49,20 +49,21 @@ function etcdFiles(): TarEntry[] {
 
 const FILTERS = ['iptables', 'iptables-save', 'iptables-restore', 'ip6tables', 'ip6tables-save', 'ip6tables-restore'];
 
-/** kube-proxy, with what it sets its rules by: iptables and nft of this machine. */
+/** What kube-proxy sets its rules by, of the packages iptables and nftables of this machine. */
+export const RULE_PROGRAMS = ['/usr/sbin/xtables-nft-multi', '/usr/sbin/nft'];
+
 export function kubeProxyArchive(reference: string): Buffer {
-  const paths = ['/usr/sbin/xtables-nft-multi', '/usr/sbin/nft'];
   const folder = '/usr/lib/x86_64-linux-gnu/xtables';
   const modules = readdirSync(folder).map((name) => `${folder}/${name}`);
   const layer: TarEntry[] = [
     ...busyboxFiles(),
     ...BIN,
     // Of the modules that kube-proxy's rules name, this one needs a library more.
-    ...[...paths, `${folder}/libxt_statistic.so`].flatMap(librariesOf),
+    ...[...RULE_PROGRAMS, `${folder}/libxt_statistic.so`].flatMap(librariesOf),
     ...['usr/sbin/', 'usr/lib/', 'usr/lib/x86_64-linux-gnu/', 'usr/lib/x86_64-linux-gnu/xtables/'].map(
       (path): TarEntry => ({ kind: 'dir', path, mode: 0o755 }),
     ),
-    ...paths.map((path) => file(path.slice(1), readFileSync(path))),
+    ...RULE_PROGRAMS.map((path) => file(path.slice(1), readFileSync(path))),
     ...FILTERS.map((name): TarEntry => ({ kind: 'symlink', path: `usr/sbin/${name}`, target: 'xtables-nft-multi' })),
     ...modules.map((path) => file(path.slice(1), readFileSync(path))),
     file('usr/local/bin/kube-proxy', readFileSync(program('kube-proxy'))),
