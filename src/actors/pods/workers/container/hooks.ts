@@ -13,6 +13,9 @@ import type { ActorCtx } from '../../../supervision/types.ts';
 /** Codes for nobody there: ABORTED where the link took no question, UNAVAILABLE where it or the runtime went away. */
 const AWAY: readonly number[] = [10, 14];
 
+/** From the end of the grace to a container that is gone for sure: the stop takes 2 s of it. */
+const AFTER_GRACE_MS = 10_000;
+
 /** Reason of the event of a hook that was meant for HTTPS and got plain HTTP. */
 export const HTTP_FALLBACK = 'LifecycleHTTPFallback';
 
@@ -36,9 +39,13 @@ export async function runHook(runner: HookRunner, job: HookJob, signal: AbortSig
   }
 }
 
-/** Without a limit of its own; $(NAME) stands for itself (pod lifecycle 5.11). */
-async function runCommand({ cri }: HookRunner, { handler, containerId }: HookJob, signal: AbortSignal): Promise<HookAnswer> {
+/** Without a limit of its own; $(NAME) stands for itself (pod lifecycle 5.11). What a preStop hook runs ends with its container. */
+async function runCommand({ ctx, cri }: HookRunner, { which, handler, containerId }: HookJob, given: AbortSignal): Promise<HookAnswer> {
   const cmd = handler.exec?.command ?? [];
+  const later = new AbortController();
+  const end = () => void ctx.ports.clock.setTimeout(() => later.abort(), AFTER_GRACE_MS);
+  if (which === 'preStop') given.addEventListener('abort', end, { once: true });
+  const signal = which === 'preStop' ? later.signal : given;
   try {
     return judgeCommand(await cri.read('ExecSync', { containerId, cmd, timeout: 0 }, { signal }));
   } catch (thrown) {
