@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExpectedKind } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { expect, test } from 'vitest';
+import { markdownOfObserved, NOTHING_OBSERVED, withLedger } from '../../../bench/conformance/observed.ts';
 import { BUGS } from '../../../test/cluster/observe/planted/bugs.ts';
 import { LIES } from '../../../test/cluster/observe/planted/lies.ts';
 import { Expectations } from '../src/border/expectations.ts';
@@ -75,4 +76,23 @@ test('a bound grows by what holds up the observer or the kubelet, once, and up t
   expect([held(15_000), held(60_000)]).toEqual([35, 62]);
   expect(namedAfter(() => 3_000)).toBeLessThanOrEqual(45);
   expect([4_000, 7_500, 19_000].map((ms) => Math.round(namedAfter(() => 0, ms)))).toEqual([20, 30, 40]);
+});
+
+test('ledgers of an observer add up, with each disagreement and how often a known difference was met', () => {
+  const of = (came: string, known: string | null) => ({
+    ...{ id: 1, sort: 'differs' as const, kind: 'PodStatus' as const, pod: 'ns/a', uid: 'u', expected: 'written the status', came },
+    ...{ sinceMs: 0, settledMs: 3_400, rule: '12', known },
+  });
+  const ledger = {
+    ...{ sinceMs: 0, expected: [], dropped: 0 },
+    counts: [{ kind: 'PodStatus' as const, agreed: 5, disagreed: 1, known: 2 }],
+    disagreements: [of('x', null), of('y', 'an entry')],
+  };
+  const sum = withLedger(withLedger(NOTHING_OBSERVED, ledger), ledger);
+  expect(sum).toMatchObject({ judged: { agreed: 10, known: 4, disagreed: 2 }, known: { 'an entry': 2 } });
+  expect(sum.disagreements.map(({ came, settledAfterS }) => [came, settledAfterS])).toEqual([
+    ['x', 3],
+    ['x', 3],
+  ]);
+  expect(markdownOfObserved(sum).split('\n').slice(2)).toEqual(['| PodStatus | 10 | 4 | 2 |', '| all | 10 | 4 | 2 |']);
 });

@@ -1,7 +1,6 @@
 /** What specs of Kubernetes come to over several slices: kept outcomes, second tries, the table. */
 import { describe, expect, it } from 'vitest';
 import { groupOf, inOrder } from '../../../bench/conformance/groups.ts';
-import { markdownOfObserved, NOTHING_OBSERVED, withLedger } from '../../../bench/conformance/observed.ts';
 import { focusOf, listed, markdownOf, merged, outcomesOf, tableOf, toRun, unlisted } from '../../../bench/conformance/outcomes.ts';
 
 const spec = (text: string) => `[It] [sig-node] ${text} [NodeConformance] [sig-node, NodeConformance]`;
@@ -134,23 +133,4 @@ it('a table counts what both ran, names what one of them failed, and a later run
   const both = { ...outcomes, kubelet: { ...outcomes.kubelet, ...outcomesOf(junit([[waits, 'skipped', 'skipped - no GPU']]), []) } };
   expect(unlisted(listed(both), ['actorlet', 'kubelet'])).toEqual(both);
   expect(listed(both).passed).toEqual([runs]);
-});
-
-it('ledgers of an observer add up, with each disagreement and how often a known difference was met', () => {
-  const of = (came: string, known: string | null) => ({
-    ...{ id: 1, sort: 'differs' as const, kind: 'PodStatus' as const, pod: 'ns/a', uid: 'u', expected: 'written the status', came },
-    ...{ sinceMs: 0, settledMs: 3_400, rule: '12', known },
-  });
-  const ledger = {
-    ...{ sinceMs: 0, expected: [], dropped: 0 },
-    counts: [{ kind: 'PodStatus' as const, agreed: 5, disagreed: 1, known: 2 }],
-    disagreements: [of('x', null), of('y', 'an entry')],
-  };
-  const sum = withLedger(withLedger(NOTHING_OBSERVED, ledger), ledger);
-  expect(sum).toMatchObject({ judged: { agreed: 10, known: 4, disagreed: 2 }, known: { 'an entry': 2 } });
-  expect(sum.disagreements.map(({ came, settledAfterS }) => [came, settledAfterS])).toEqual([
-    ['x', 3],
-    ['x', 3],
-  ]);
-  expect(markdownOfObserved(sum).split('\n').slice(2)).toEqual(['| PodStatus | 10 | 4 | 2 |', '| all | 10 | 4 | 2 |']);
 });

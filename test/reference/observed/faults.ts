@@ -7,7 +7,7 @@ import { lifeOf } from '../../cluster/cluster.ts';
 import { Observer } from '../../e2e/lab/observer.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { steady } from '../../e2e/manifests.ts';
-import { ledgerLines, type ObservedLab, withObservedLab } from './lab.ts';
+import { ledgerLines, NODE_CONFIG, type ObservedLab, withObservedLab } from './lab.ts';
 
 const FROZEN_MS = 30_000;
 const SOON = { timeoutMs: 60_000, everyMs: 500 };
@@ -75,7 +75,7 @@ await withObservedLab({}, async (lab) => {
   await fault('the kubelet is killed, and starts as before', lab, async () => {
     await reference.end('SIGKILL');
     await sleep(10_000);
-    await reference.start({ nodeIp: address.ip });
+    await reference.start({ nodeIp: address.ip, config: NODE_CONFIG });
     await sleep(5_000);
   });
   await fault('the kubelet starts with another configuration', lab, async () => {
