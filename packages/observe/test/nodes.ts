@@ -371,6 +371,21 @@ export const SHAPES: readonly Shape[] = [
     },
   },
   {
+    name: 'OpenShift, with CRI-O',
+    process: kubelet([
+      ...['/usr/bin/kubelet', '--config=/etc/kubernetes/kubelet.conf', '--bootstrap-kubeconfig=/etc/kubernetes/kubeconfig'],
+      ...['--kubeconfig=/var/lib/kubelet/kubeconfig', '--container-runtime-endpoint=/var/run/crio/crio.sock'],
+      ...['--runtime-cgroups=/system.slice/crio.service', '--node-labels=node-role.kubernetes.io/worker,node.openshift.io/os_id=rhcos'],
+      ...['--node-ip=', '--minimum-container-ttl-duration=6m0s', '--cloud-provider=', '--hostname-override=', '--register-with-taints='],
+      ...['--volume-plugin-dir=/etc/kubernetes/kubelet-plugins/volume/exec', '--system-reserved=cpu=500m,memory=1Gi', '--v=2'],
+    ]),
+    files: { '/etc/kubernetes/kubelet.conf': CONFIG('cgroupDriver: systemd\nstaticPodPath: /etc/kubernetes/manifests\nmaxPods: 250\n') },
+    expected: {
+      ...{ kubeconfig: '/var/lib/kubelet/kubeconfig', runtime: 'unix:///var/run/crio/crio.sock', cgroupDriver: 'systemd', maxPods: 250 },
+      staticPods: '/etc/kubernetes/manifests',
+    },
+  },
+  {
     name: 'hyperkube',
     process: {
       comm: 'hyperkube',

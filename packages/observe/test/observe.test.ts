@@ -481,6 +481,33 @@ describe('the border', () => {
     expect(b.acts).toEqual([]);
   });
 
+  it('knows of a start that failed by the status alone, where the runtime leaves the container as it was created', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'web');
+    await h.until('Ready in the API', () => isReady(inApi(b, 'web')?.status));
+    await stopTheKubelet(b);
+    const cri = h.runtime.connect();
+    const once = { timeoutMs: 30_000, signal: new AbortController().signal };
+    const [sandbox] = (await cri.call('ListPodSandbox', {}, once)).items;
+    const { containerId } = await cri.call(
+      'CreateContainer',
+      {
+        podSandboxId: sandbox?.id ?? '',
+        config: { metadata: { name: 'main', attempt: 1 }, image: { image: 'busybox:1' }, labels: sandbox?.labels ?? {} },
+        sandboxConfig: { metadata: sandbox?.metadata ?? { name: '', uid: '', namespace: '', attempt: 0 } },
+      },
+      once,
+    );
+    let said = '';
+    void b.ports.cri.call('StartContainer', { containerId }, once).catch((error: unknown) => (said = String(error)));
+    const waiting = { reason: 'RunContainerError', message: 'exec: "/nothing": no such file' };
+    const containerStatuses = [{ name: 'main', containerID: `cri-o://${containerId}`, state: { waiting }, restartCount: 1 }];
+    h.kube.handle({ verb: 'PATCH', path: `${PODS}/web/status`, patchType: 'merge', body: { status: { containerStatuses } } });
+    await h.until('it has failed', () => said !== '', 10_000);
+    expect(said).toContain('exec: "/nothing": no such file');
+  });
+
   it('takes no call of the runtime for a read that changes something', () => {
     for (const [method, facts] of Object.entries(CRI_METHODS))
       if (facts.mutating) expect(`${method} ${CRI[method as keyof typeof CRI]}`).not.toBe(`${method} read`);

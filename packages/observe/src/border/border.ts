@@ -52,6 +52,7 @@ export function observedPorts(outside: Ports, { config, stateDir, load }: Observ
     expectations,
     pullFailure: (image) => pullFailure(kube, image),
     createFailure: (of) => createFailure(kube, of),
+    startFailure: (id) => startFailure(kube, id),
     backsOffUntilMs: (of) => backsOffUntilMs(statusOf(kube, of)),
     isCreating: (uid) => [...(kube?.seen.all('pods') ?? [])].some((pod) => pod.metadata.uid === uid && isCreating(pod.status)),
   });
@@ -168,6 +169,16 @@ function statusOf(kube: KubeBorder | null, { uid, name }: { uid: string; name: s
     return all.find((s) => s.name === name) ?? {};
   }
   return {};
+}
+/** Why the kubelet cannot start a container that is there. */
+function startFailure(kube: KubeBorder | null, containerId: string): string | null {
+  for (const { status } of kube?.seen.all('pods') ?? []) {
+    const all = isRecord(status) ? [status.containerStatuses, status.initContainerStatuses].flatMap(listOf) : [];
+    const found = all.find((s) => typeof s.containerID === 'string' && s.containerID.endsWith(`://${containerId}`));
+    const { reason, message } = waitingOf(found ?? {});
+    if (reason === 'RunContainerError') return String(message ?? reason);
+  }
+  return null;
 }
 function waitingOf({ state }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return isRecord(state) && isRecord(state.waiting) ? state.waiting : {};

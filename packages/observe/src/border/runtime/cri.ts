@@ -41,6 +41,8 @@ export interface CriBorderOptions {
   pullFailure(image: string): string | null;
   /** The same of a container that it cannot make. */
   createFailure(container: { uid: string; name: string }): string | null;
+  /** The same of one that it cannot start, where the runtime leaves it as it was created (CRI-O). */
+  startFailure(containerId: string): string | null;
   /** Nothing of this pod has run yet, as its status says. */
   isCreating(uid: string): boolean;
   /** Until when the kubelet backs off before it starts this container again, wall ms; 0: nothing is said. */
@@ -159,6 +161,8 @@ export class CriBorder {
     const shown = ({ containers }: Listing) => {
       const state = containers.find((c) => c.id === containerId)?.state;
       if (state === undefined && call.method === 'StartContainer') throw failed(call.method, NOT_FOUND, `container ${containerId} is gone`);
+      const why = call.method === 'StartContainer' && state === 'CONTAINER_CREATED' ? this.#o.startFailure(containerId) : null;
+      if (why !== null) throw failed(call.method, UNKNOWN, why);
       return shows(state) ? true : undefined;
     };
     await this.#wait(call, opts, { ...this.#listings.podOf(containerId), what: `${done} ${this.#named(containerId)}`, ...grace }, shown);
