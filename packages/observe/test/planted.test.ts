@@ -47,7 +47,7 @@ test('a kubelet that starts has its time from the first act that is its own on, 
   expect(came('Folder', 'new')).toEqual({ all: true });
   expect(['old', 'new'].map((uid) => pace.isStarting({ kind: 'Folder', uid }, 59_000))).toEqual([true, false]);
   expect([came('PodStatus', 'old'), came('PodStatus', 'old')]).toEqual([{ all: false }, null]);
-  expect([0, 15, 40].map((load) => new Pace(() => load).slowness(0))).toEqual([1, 1.5, 2]);
+  expect([0, 15, 90].map((load) => new Pace(() => load).slowness(0))).toEqual([1, 1.5, 6]);
   pace.starts(60_000, []);
   pace.ends();
   expect(pace.isStarting({ kind: 'Folder', uid: 'new' }, 60_000)).toBe(false);

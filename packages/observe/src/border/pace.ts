@@ -9,9 +9,9 @@ const PROMPT: ReadonlySet<ExpectedKind> = new Set(['Folder', 'RunPodSandbox', 'S
 const PROMPT_PART = 1 / 4;
 const SLOWNESS_MAX = 2;
 const SLOW_FOR_MS = 60_000;
-/** Of processes that run or want to, for each core: beyond it all bounds grow in proportion, up to twice. */
+/** Of processes that run or want to, for each core: beyond it all bounds grow in proportion, up to six times. */
 const LOAD = 10;
-const LOAD_SLOWNESS_MAX = 2;
+const LOAD_SLOWNESS_MAX = 6;
 /** A kubelet that has started lists, connects and looks at all its pods before its first act. */
 const STARTS_MS = 60_000;
 /** These a kubelet alone does, and at once: what it had asked of the runtime before it ended comes without it. */
