@@ -4,27 +4,15 @@ import { sameData } from '../data/sameData.ts';
 import type { PodCondition, PodStatus } from '../kube/types.ts';
 import { canonicalJson } from '../pod/names.ts';
 import { isOwnedCondition } from '../pods/status/conditions.ts';
+import { isRecord } from '../shape/conform.ts';
 
 /** Fields that this node writes. Of these the ones below may also be taken away again; an unset other one is left as it is. */
 const FIELDS = [
-  'observedGeneration',
-  'phase',
-  'message',
-  'reason',
-  'hostIP',
-  'hostIPs',
-  'podIP',
-  'podIPs',
-  'startTime',
-  'initContainerStatuses',
-  'containerStatuses',
-  'ephemeralContainerStatuses',
-  'qosClass',
-  'resources',
-  'allocatedResources',
-  'resize',
+  ...(['observedGeneration', 'phase', 'message', 'reason', 'hostIP', 'hostIPs', 'podIP', 'podIPs', 'startTime'] as const),
+  ...(['initContainerStatuses', 'containerStatuses', 'ephemeralContainerStatuses', 'qosClass'] as const),
+  ...(['resources', 'allocatedResources', 'resize'] as const),
 ] as const satisfies readonly (keyof PodStatus)[];
-const REMOVABLE: ReadonlySet<string> = new Set(['message', 'reason', 'podIP', 'podIPs', 'resize']);
+const REMOVABLE: ReadonlySet<string> = new Set(['message', 'reason', 'podIP', 'podIPs', 'resize', 'resources', 'allocatedResources']);
 /** Lists that the server would merge by a key although they are meant as a whole. */
 const WHOLE: ReadonlySet<string> = new Set(['podIPs', 'hostIPs']);
 
@@ -36,11 +24,19 @@ export function statusPatch(api: PodStatus, next: PodStatus): Record<string, unk
     if (sameData(before, after)) continue;
     if (after === undefined) {
       if (REMOVABLE.has(field) && before !== undefined) patch[field] = null;
-    } else patch[field] = WHOLE.has(field) && Array.isArray(after) ? [{ $patch: 'replace' }, ...after] : after;
+    } else patch[field] = WHOLE.has(field) && Array.isArray(after) ? [{ $patch: 'replace' }, ...after] : merged(before, after);
   }
   const conditions = conditionPatch(api.conditions ?? [], next.conditions ?? []);
   if (conditions.length > 0) patch.conditions = conditions;
   return Object.keys(patch).length === 0 ? null : patch;
+}
+
+/** With null for the amounts that `after` has no more: the server would keep them. */
+function merged(before: unknown, after: unknown): unknown {
+  if (!isRecord(before) || !isRecord(after)) return after;
+  const gone = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
+  const kept = Object.entries(after).map(([key, value]) => [key, merged(before[key], value)] as const);
+  return Object.fromEntries([...gone.map((key) => [key, null] as const), ...kept]);
 }
 
 /** Everything that `patch` says was in `sent` already; what a condition was to lose, it has lost. */

@@ -33,6 +33,16 @@ it('says nothing new when the server left out what was sent, and something when 
   expect(saysNothingNew(other ?? {}, sent)).toBe(false);
 });
 
+it('takes back what was said of the resources of a pod as a whole', () => {
+  const said: PodStatus = { ...api, resources: { requests: { cpu: '200m' }, limits: { cpu: '1' } }, allocatedResources: { cpu: '200m' } };
+  const less: PodStatus = { ...api, resources: { requests: { cpu: '100m' } } };
+  for (const next of [api, less]) {
+    const patched = applyStrategicPatch(said, statusPatch(said, next) ?? {}) as PodStatus;
+    expect([patched.resources, patched.allocatedResources]).toEqual([next.resources, undefined]);
+    expect(statusPatch(patched, next)).toBeNull();
+  }
+});
+
 it('does not repeat a condition of which the server says only that it was never probed', () => {
   const condition = { type: 'Ready', status: 'False', reason: 'ContainersNotReady' } as const;
   expect(statusPatch({ conditions: [{ ...condition, lastProbeTime: null }] }, { conditions: [condition] })).toBeNull();
