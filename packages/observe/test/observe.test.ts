@@ -280,7 +280,8 @@ describe('beside a kubelet that does something else', () => {
     await b.h.until('the folder of the pod is missed', () => disagreedAt(b).includes('missing Folder default/web'), 120_000);
     expect(b.acts).toEqual([]);
     expect(b.why('web')).toMatch(/Kubelet\n {2}the kubelet has not made the folder of the pod for \d+s/);
-    expect(b.why('node')).toMatch(/the kubelet has not renewed the lease of the node for \d+/);
+    expect(b.why('node')).toMatch(/^Node n1 {2}observed by .* for \d+\w\n[\s\S]*the kubelet has not renewed the lease of the node for \d+/);
+    expect(b.why('node').match(/has not renewed the lease/g)).toHaveLength(1);
     // A pod that is deleted is begun no more.
     remove(b, 'web');
     const stands = () => unknown(b).filter((d) => d.settledMs === null && d.kind === 'Folder');

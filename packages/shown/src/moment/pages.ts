@@ -162,9 +162,9 @@ function chart(m: Moment, query: Query): ShownPage {
 
 function events(m: Moment, query: Query): ShownPage {
   const all = m.read(eventsView) ?? [];
-  const sinceMs = m.startedAtMs;
+  const since = { sinceMs: m.startedAtMs, ...(m.read(observerView) === undefined ? {} : { observed: true }) };
   const asked = query.get('pod') ?? '';
-  if (asked === '') return json({ sinceMs, events: all });
+  if (asked === '') return json({ ...since, events: all });
   const records = m.read(podsView)?.records ?? new Map();
   const found = findPod(asked, records);
   if (found.kind === 'many') return text(`400: ${asked} fits several pods: ${found.names.join(', ')}\n`, 400);
@@ -176,5 +176,5 @@ function events(m: Moment, query: Query): ShownPage {
   );
   if (found.kind === 'none' && mine.length === 0)
     return text(`404: no pod and no event of a pod called ${asked}${recordMeant(asked, records)}\n`, 404);
-  return json({ sinceMs, events: mine });
+  return json({ ...since, events: mine });
 }

@@ -33,12 +33,15 @@ export function explainNode(m: Moment): Explanation {
   const troubled = wrong.pods.map((p) => `${p.name}: ${p.status}${p.message === '' ? '' : `: ${p.message}`} (actorctl why ${p.name})`);
   const peers = unsaid(peerWords(m), [...stuck, ...troubled]).map((w) => peerText(w, nowMs, podNameOf(m)));
   const observer = m.read(observerView);
-  const kubelet = [
+  // What is expected and late is both.
+  const kubelet = new Set([
     ...notYet(observer, nowMs, { uid: '' }),
     ...standing(observer).map((d) => `${d.pod === '' ? '' : `${d.pod}: `}${disagreementText(d, nowMs)}`),
-  ];
+  ]);
   const lines = [
-    `Node ${m.name}  ${m.version}, up ${shortDuration(nowMs - startedAtMs)}`,
+    observer === undefined
+      ? `Node ${m.name}  ${m.version}, up ${shortDuration(nowMs - startedAtMs)}`
+      : `Node ${m.name}  observed by ${m.version} for ${shortDuration(nowMs - startedAtMs)}`,
     `  ready    ${ready ? 'yes' : `no: ${notReady.join()}`}`,
     `  runtime  ${runtime.name === '' ? 'not reached yet' : `${runtime.name} ${runtime.version}`}${ready && runtime.reason !== '' ? `: ${runtime.reason}` : ''}`,
     `  API      ${api === null ? 'none: a standalone node' : `${api.server} ${api.state} for ${shortDuration(nowMs - api.sinceMs)}${api.reason === '' ? '' : `: ${api.reason}`}`}`,
@@ -46,7 +49,7 @@ export function explainNode(m: Moment): Explanation {
     `  pods     ${pods.length}, ${count('Pending')} Pending, ${count('Failed')} Failed`,
     ...named('Pods that are not ready', troubled),
     ...named('Volumes', stuck),
-    ...named('Kubelet', kubelet),
+    ...named('Kubelet', [...kubelet]),
     ...named('Lower layers', peers),
     ...named('Sources', sources),
     ...named('Waiting for the API server', waits),

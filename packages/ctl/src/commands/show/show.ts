@@ -136,7 +136,7 @@ export function events(o: { pod: string | undefined; sinceMs: number }): Command
   return async (asked) => {
     const { io, namespace } = asked;
     const query: Record<string, string> = o.pod === undefined || o.pod === '' ? {} : { pod: named(o.pod, asked) };
-    const answer = (await asked.client.json('/events', query)) as { events: RecordedEvent[]; sinceMs?: number };
+    const answer = (await asked.client.json('/events', query)) as { events: RecordedEvent[]; sinceMs?: number; observed?: boolean };
     const fromMs = io.nowMs() - o.sinceMs;
     const shown = answer.events.filter((e) => e.atMs >= fromMs && (namespace === '' || e.pod?.namespace === namespace));
     if (wantsData(asked.format)) {
@@ -154,7 +154,8 @@ export function events(o: { pod: string | undefined; sinceMs: number }): Command
     const lines = renderEvents(shown, io.nowMs());
     if (shown.length === 0) print(asked, lines);
     else printTable(asked, lines);
-    const { sinceMs } = answer;
+    const { sinceMs, observed } = answer;
+    if (observed === true) io.err('This tree would have sent these. Those of the kubelet are in the API: kubectl get events.\n');
     if (sinceMs !== undefined)
       io.err(`Kept since this daemon started, ${shortDuration(io.nowMs() - sinceMs)} ago at ${clockTime(sinceMs)}.\n`);
     return EXIT.ok;
