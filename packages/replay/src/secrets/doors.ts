@@ -66,11 +66,9 @@ const REASON = /^[A-Z][A-Za-z]{0,60}$/;
 const HOST_OWNERS: ReadonlySet<string> = new Set(['httpGet', 'tcpSocket']);
 /** Headers that the tree reads, or that say how two programs talk. Every other may hold a key. */
 const OPEN_HEADERS: ReadonlySet<string> = new Set(
-  ['host', 'user-agent', 'accept', 'accept-encoding', 'content-type', 'content-length', 'connection', 'upgrade', 'origin']
+  ['host', 'user-agent', 'accept', 'accept-encoding', 'content-type', 'content-length', 'connection', 'upgrade']
     .concat(['sec-websocket-protocol', 'sec-websocket-version', 'sec-websocket-key', 'sec-websocket-extensions'])
-    .concat(['x-stream-protocol-version', 'transfer-encoding', 'retry-after', 'if-none-match', 'etag', 'date'])
-    .concat(['accept-language', 'cache-control', 'audit-id', 'via', 'forwarded', 'x-real-ip', 'kubectl-command', 'kubectl-session'])
-    .concat(['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-forwarded-uri']),
+    .concat(['x-stream-protocol-version', 'transfer-encoding', 'retry-after', 'date']),
 );
 const LINK_HEADERS: ReadonlySet<string> = new Set(['location', 'referer']);
 const DOCKER_FILE = /^\.dockerc(?:onfigjson|fg)$/;
@@ -99,7 +97,8 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   // The last ones are mistakes of people, and a step of an image's history.
   ...['command', 'cmd', 'args', 'arg', 'arguments', 'commands', 'entrypoint', 'created_by'].map((key): [string, Rule] => [
     key,
-    (value) => (areWords(value) ? 'words' : 'open'),
+    // Those of a credential program are not expanded.
+    (value, _, owner) => (areWords(value) ? ('matchImages' in owner ? 'secret' : 'words') : 'open'),
   ]),
   ['path', (_, at) => (at.key === 'httpGet' ? 'link' : 'open')],
   ['host', (_, at) => (HOST_OWNERS.has(at.key) ? 'image' : 'open')],

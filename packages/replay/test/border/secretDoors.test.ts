@@ -77,6 +77,8 @@ interface Lived {
 }
 
 const line = (text: string) => !/[\r\n]/.test(text);
+/** Of a credential program, whose arguments nobody expands. */
+const NOT_EXPANDED = '$(Correct_Horse_4711)';
 const header = (text: string) => line(text) && /^[\x20-\x7e\t]+$/.test(text);
 
 /** A node that lives through everything that secrets come through. */
@@ -90,7 +92,7 @@ async function lived(more: object = {}): Promise<Lived> {
     providers: [
       {
         ...{ name: 'helper', matchImages: ['registry.helper.test'], defaultCacheMs: 0, apiVersion: 'credentialprovider.kubelet.k8s.io/v1' },
-        args: ['--key', pile.text('arguments of a credential program')],
+        args: ['--key', pile.text('arguments of a credential program'), NOT_EXPANDED],
         env: [{ name: 'KEY', value: pile.text('environment of a credential program') }],
       },
     ],
@@ -316,7 +318,7 @@ async function requests(h: VirtualNode, pile: Pile, handlers: Served): Promise<v
   };
   const admin = { pod: 'default/words', cmd: ['login', pile.text('words of exec on the admin socket')] };
   await ask('/admin.sock', { method: 'POST', path: '/exec', body: new TextEncoder().encode(JSON.stringify(admin)) });
-  const bearer = { authorization: `Bearer ${pile.text('token of a request', header)}`, 'x-api-key': pile.text('key of a request', header) };
+  const bearer = { authorization: `Bearer ${pile.text('token of a request', header)}`, 'x-api-key': pile.text('key of a request', header), 'x-forwarded-for': pile.text('an address that is none', header) };
   const at = [...handlers.keys()].find((key) => key.endsWith('10250')) ?? '';
   await ask(at, {
     method: 'POST',
@@ -382,6 +384,7 @@ it('no secret of any door is in a recording, which replays without a divergence,
   expect(found(node, node.outside).length).toBeGreaterThan(100);
   for (const lines of daemons) {
     expect(found(node, lines.join('\n'))).toEqual([]);
+    expect(lines.join('\n')).not.toContain(NOT_EXPANDED);
     const { inputs, ...ended } = await again(lines);
     expect(ended).toEqual({ divergence: null, failure: null });
     expect(inputs).toBeGreaterThan(500);
