@@ -80,7 +80,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 interface Shown {
   difference: { path: string } | null;
-  pods: { pod: string; verdict: string; recorded: string; unchanged: string; changed: string }[];
+  pods: { pod: string; verdict: string; recorded: string; unchanged: string; changed: string; later?: { unchanged: string } }[];
   untold: string[];
   failure: string | null;
 }
@@ -175,4 +175,32 @@ plays('what the recording does not tell of is named', async () => {
   const io = toldTo();
   await runWhatIf(io, { path: small, json: false, set: ['maxPods=5'], drop: [], fault: undefined });
   expect(io.told()).toContain(`NOT IN THE RECORDING: ${NAMESPACE}/secrets/unread. The API server answered that it is not there.`);
+});
+
+plays('in its second life, pods keep their volumes, end when they are deleted, and fail their probes as they did', async () => {
+  const both = await recordedNode({ cluster: true, hollow: { exec: () => ({ exitCode: 1 }) } }, async (h) => {
+    asUser(h, { verb: 'POST', path: `${NAMESPACE}/secrets`, body: { metadata: { name: 'keys' }, data: { a: btoa('one') } } });
+    const volumes = [{ name: 'v', secret: { secretName: 'keys' } }];
+    const container = { volumeMounts: [{ name: 'v', mountPath: '/v' }] };
+    for (const name of ['stays', 'goes']) create(h, name, { container, spec: { volumes } });
+    create(h, 'unready', {
+      container: { ...container, readinessProbe: { exec: { command: ['x'] }, periodSeconds: 1 } },
+      spec: { volumes },
+    });
+    await h.advance(15_000);
+    await h.restart();
+    await h.advance(10_000);
+    remove(h, `${NAMESPACE}/pods/goes`);
+    await h.advance(20_000);
+  });
+  const second = join(dir, 'second.inputs.zst');
+  const at = both.findLastIndex((line) => line.startsWith('{'));
+  writeFileSync(second, zstdCompressSync(`${both.slice(at).join('\n')}\n`));
+  const { pods } = await whatIf({ path: second, set: ['maxPods=50'] });
+  const ends = pods.map(({ pod: name, unchanged, later }) => [name, (later?.unchanged ?? unchanged).replace(/.*; /, '')]);
+  expect(ends.sort()).toEqual([
+    ['default/goes', 'gone'],
+    ['default/stays', 'in the API Running, Ready'],
+    ['default/unready', 'in the API Running'],
+  ]);
 });

@@ -9,6 +9,7 @@ import type { Script } from '@actorlet/replay/src/lenient/script.ts';
 import { simDisk } from '@actorlet/world/src/disk/disk.ts';
 import type { SimDisk } from '@actorlet/world/src/disk/types.ts';
 import type { Took } from './lives.ts';
+import { PlayedMounts, parentOf, stoodAtFirst } from './mounts.ts';
 import { plain } from './plain.ts';
 
 interface Thing {
@@ -27,6 +28,8 @@ export interface KnownDisk {
   readonly changes: readonly Change[];
   /** By path, in order of time: what `stat` and `lstat` told. */
   readonly infos: ReadonlyMap<string, readonly { readonly atMs: number; readonly info: FileInfo }[]>;
+  /** Paths on which something was mounted before the daemon began. */
+  readonly mounted: ReadonlySet<string>;
 }
 
 const KERNEL = /^\/(?:proc|sys|dev)(?:\/|$)/;
@@ -76,7 +79,7 @@ class Reader {
       else if (!this.#did(name, { path, other: (plain(ask.args) as unknown[])[1], value }))
         this.#saw(name, { path, atMs: ask.atMs, value });
     }
-    return { first: this.#first, changes: this.#changes, infos: this.#infos };
+    return { first: this.#first, changes: this.#changes, infos: this.#infos, mounted: stoodAtFirst(this.#script) };
   }
 
   /** The node itself did it. */
@@ -195,13 +198,30 @@ export function playedDisk(known: KnownDisk, o: { clock: Clock; took: Took }): P
   disk.trouble = { ...disk.trouble, delayMs: (op) => (op === 'write' ? 0 : o.took(`fs.${op}`)) };
   const { fs, watchDir } = disk.mount(power, clock);
   const touched = new Set<string>();
+  // A node that comes to it earlier than the recorded one sees what stood there from the start: on a mount, another device.
+  const first = new Set(known.first.map(({ path }) => path));
+  const seenAt = (path: string): FileInfo | undefined => {
+    const infos = known.infos.get(path) ?? [];
+    return (infos.findLast(({ atMs }) => atMs <= clock.monoMs()) ?? (first.has(path) ? infos[0] : undefined))?.info;
+  };
+  const mounts = new PlayedMounts({
+    stood: known.mounted,
+    recorded: (path) => (first.has(path) || !touched.has(path) ? seenAt(path)?.dev : undefined),
+    empty(path) {
+      if (disk.takeDir(path)) disk.makeDir(path);
+      touched.add(path);
+    },
+  });
+  disk.isMountPoint = (path) => mounts.isMounted(path);
   const info = async (call: 'stat' | 'lstat', path: string, made: Promise<FileInfo>): Promise<FileInfo> => {
     const own = await made;
-    const seen = touched.has(path) ? undefined : known.infos.get(path)?.findLast(({ atMs }) => atMs <= clock.monoMs());
-    return seen === undefined || (call === 'lstat' && own.kind !== seen.info.kind) ? own : seen.info;
+    const seen = touched.has(path) ? undefined : seenAt(path);
+    const shown = seen === undefined || (call === 'lstat' && own.kind !== seen.kind) ? own : seen;
+    return { ...shown, dev: mounts.deviceOf(path) };
   };
   const answers: Otherwise = (name, args) => {
     const [path] = args;
+    if (name.startsWith('mounter.')) return mounts.answers(name, args);
     if (name === 'sys.watchDir') return watched(() => watchDir(...(args as Parameters<Sys['watchDir']>)));
     const call = name.slice(3) as keyof HostFs;
     if (!name.startsWith('fs.') || !(call in fs) || NOT_PLAYED.has(call) || typeof path !== 'string' || KERNEL.test(path)) return undefined;
@@ -240,10 +260,6 @@ function isSame(a: Thing | null, b: Thing | null): boolean {
 
 function textOf({ text = '' }: Thing): string {
   return typeof text === 'string' ? text : new TextDecoder().decode(text);
-}
-
-function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('/'))) || '/';
 }
 
 function codeOf(error: Json): string {

@@ -1,6 +1,6 @@
 /**
- * Network probes of pods, by what the played runtime runs: a container answers as it answered at the same age. Where none runs, the
- * connection is refused. Addresses are those of the run.
+ * Probes of pods, by what the played runtime runs: a container answers as it answered at the same age. Where none runs, the
+ * connection is refused. Addresses are those of the run. Commands that were run in containers end as they did.
  */
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
@@ -41,11 +41,14 @@ export function knownProbes(script: Script): KnownProbes {
     }
     if (call?.method === 'CreateContainer' && isRecord(call.req.config) && isRecord(call.req.config.labels))
       pods.set(call.answer?.containerId, String(call.req.config.labels[UID]));
+    if (call?.method === 'ListContainers')
+      for (const row of rowsOf(call.answer?.containers)) if (isRecord(row.labels)) pods.set(row.id, String(row.labels[UID]));
     if (call?.method === 'StartContainer' && call.answer !== null) startedMs.set(pods.get(call.req.containerId) ?? '', settled.atMs);
     const asked = ask.name.startsWith('prober.') ? askedOf(ask.name, plain(ask.args) as readonly unknown[]) : null;
-    const uid = asked === null ? undefined : uids.get(asked.host);
-    if (asked === null || uid === undefined) continue;
-    const key = `${uid} ${asked.what}`;
+    const ran = call?.method === 'ExecSync' ? call.req : null;
+    const uid = ran !== null ? pods.get(ran.containerId) : asked === null ? undefined : uids.get(asked.host);
+    if (uid === undefined) continue;
+    const key = `${uid} ${ran === null ? asked?.what : commandOf(ran)}`;
     const answer = { ageMs: ask.atMs - (startedMs.get(uid) ?? 0), tookMs: settled.atMs - ask.atMs, settled };
     answers.set(key, [...(answers.get(key) ?? []), answer]);
   }
@@ -53,7 +56,15 @@ export function knownProbes(script: Script): KnownProbes {
 }
 
 export function playedProber(known: KnownProbes, { clock, hollow }: { clock: Clock; hollow: Pick<HollowRuntime, 'dump'> }): Otherwise {
+  const ran = (req: Readonly<Record<string, unknown>>, args: readonly unknown[]): { result: unknown } | undefined => {
+    const one = hollow.dump().containers.find(({ id, state }) => id === req.containerId && state === 'CONTAINER_RUNNING');
+    const answers = one === undefined ? [] : (known.answers.get(`${one.podUid} ${commandOf(req)}`) ?? []);
+    const ageMs = clock.wallMs() - (one?.startedAtMs ?? 0);
+    const answer = answers.findLast((each) => each.ageMs <= ageMs) ?? answers[0];
+    return answer === undefined ? undefined : { result: later(answer, args[2], clock) };
+  };
   return (name, args) => {
+    if (name === 'cri.call' && args[0] === 'ExecSync' && isRecord(args[1])) return ran(args[1], args);
     const asked = name.startsWith('prober.') ? askedOf(name, args) : null;
     if (asked === null) return undefined;
     const { sandboxes, containers } = hollow.dump();
@@ -63,8 +74,16 @@ export function playedProber(known: KnownProbes, { clock, hollow }: { clock: Clo
     const answers = known.answers.get(`${uid} ${asked.what}`) ?? [];
     const ageMs = clock.wallMs() - Math.max(...running.map((one) => one.startedAtMs));
     const answer = answers.findLast((one) => one.ageMs <= ageMs) ?? answers[0];
-    return running.length === 0 || answer === undefined ? refused(name, asked.host) : { result: later(answer, args, clock) };
+    return running.length === 0 || answer === undefined ? refused(name, asked.host) : { result: later(answer, args[1], clock) };
   };
+}
+
+function rowsOf(value: unknown): Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+function commandOf({ cmd }: Readonly<Record<string, unknown>>): string {
+  return `exec ${JSON.stringify(cmd)}`;
 }
 
 /** Whom a probe asks, and for what. */
@@ -86,7 +105,7 @@ function refused(name: string, host: string): { result: unknown } {
   return { result: Promise.reject(Object.assign(new Error(details), { code: 'ECONNREFUSED' })) };
 }
 
-function later({ settled, tookMs }: Answer, [, o]: readonly unknown[], clock: Clock): Promise<unknown> {
+function later({ settled, tookMs }: Answer, o: unknown, clock: Clock): Promise<unknown> {
   return new Promise((resolve, reject) => {
     if (isRecord(o) && o.signal instanceof AbortSignal)
       o.signal.addEventListener('abort', () => reject(new DOMException('This operation was aborted', 'AbortError')), { once: true });

@@ -244,7 +244,7 @@ async function lived(
       const server = api?.answers ?? (() => undefined);
       const silent = silenced(o.dropped.ports);
       return (name, args) =>
-        silent(name, args) ?? answers(name, args) ?? prober(name, args) ?? server(name, args) ?? disk.answers(name, args);
+        silent(name, args) ?? prober(name, args) ?? answers(name, args) ?? server(name, args) ?? disk.answers(name, args);
     },
     made(made) {
       live = made;
