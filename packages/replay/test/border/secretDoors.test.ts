@@ -318,7 +318,11 @@ async function requests(h: VirtualNode, pile: Pile, handlers: Served): Promise<v
   };
   const admin = { pod: 'default/words', cmd: ['login', pile.text('words of exec on the admin socket')] };
   await ask('/admin.sock', { method: 'POST', path: '/exec', body: new TextEncoder().encode(JSON.stringify(admin)) });
-  const bearer = { authorization: `Bearer ${pile.text('token of a request', header)}`, 'x-api-key': pile.text('key of a request', header), 'x-forwarded-for': pile.text('an address that is none', header) };
+  const bearer = {
+    authorization: `Bearer ${pile.text('token of a request', header)}`,
+    'x-api-key': pile.text('key of a request', header),
+    'x-forwarded-for': pile.text('an address that is none', header),
+  };
   const at = [...handlers.keys()].find((key) => key.endsWith('10250')) ?? '';
   await ask(at, {
     method: 'POST',
