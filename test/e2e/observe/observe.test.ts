@@ -1,6 +1,8 @@
 /** `actorlet observe` as a process, beside one of our daemons on the embedded runtime as the other kubelet. */
+import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -67,8 +69,10 @@ describe('beside a daemon of ours', () => {
     await kubelet.wait('the observer sees the pod', async () => (await seen('calm')) === '1/1 Running 0', BY_PROGRAM);
     expect(observer.log()).toMatch(/kubelet +process \d+/);
     expect(filesOf(kubelet.rootDir)).toEqual(before);
-    const second = new Observer(kubelet.dir);
-    await expect(second.start([`--kubelet-pid=${kubelet.pid}`])).rejects.toThrow(/--observe-dir: \S+ is in use by actorlet process \d+/);
+    const second = ['observe', `--observe-dir=${observer.folder}`, `--kubelet-pid=${kubelet.pid}`];
+    await expect(promisify(execFile)(join(import.meta.dirname, '../../../bin/actorlet'), second)).rejects.toMatchObject({
+      ...{ code: 1, stderr: expect.stringMatching(/--observe-dir: \S+ is in use by actorlet process \d+/) },
+    });
     kubelet.put('falls.json', pod('falls', ['sh', '-c', 'sleep 1; exit 3']));
     await kubelet.wait('the observer sees it fall twice', async () => /[2-9]$/.test(await seen('falls')), BY_PROGRAM);
     expect(await observer.ctl('why', 'falls')).toContain('exit code 3');
