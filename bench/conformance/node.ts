@@ -18,6 +18,9 @@ export type Agent = (typeof AGENTS)[number];
 export const NODE_IP = '198.18.77.1';
 /** Specs ask there. */
 const KUBELET_PORT = 10_250;
+/** That of every kubelet: plugins of the specs come there, and drivers mount volumes there. */
+const ROOT_DIR = '/var/lib/kubelet';
+const ROOT_DIR_ARGS = [`--root-dir=${ROOT_DIR}`];
 const BRIDGE = 'node0';
 const READY = { timeoutMs: 120_000, everyMs: 200 };
 const GONE = { timeoutMs: 60_000, everyMs: 500 };
@@ -55,11 +58,10 @@ export class SpecNode {
       flags: { 'kube-apiserver': ['--bind-address=0.0.0.0', `--advertise-address=${NODE_IP}`, '--endpoint-reconciler-type=lease'] },
     });
     const served = { enableServer: true, address: NODE_IP, authentication: { x509: { clientCAFile: plane.ca.certFile } } };
-    const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--node-ip=${NODE_IP}`];
+    const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--node-ip=${NODE_IP}`, ...ROOT_DIR_ARGS];
     const daemon = await createDaemon(lab, { ...configuration(), ...served, port: KUBELET_PORT }, args);
-    // Plugins of the specs come to the folder that every kubelet has by default.
     mkdirSync(daemon.rootDir, { recursive: true });
-    execFileSync('mount', ['--bind', daemon.rootDir, '/var/lib/kubelet'], { stdio: 'pipe' });
+    execFileSync('mount', ['--bind', daemon.rootDir, ROOT_DIR], { stdio: 'pipe' });
     const reference = await createReferenceKubelet({ plane, daemon, port: KUBELET_PORT });
     return new SpecNode({ lab, plane, daemon, reference, proxy: startProxy(plane, o.dir), missing });
   }
@@ -75,7 +77,7 @@ export class SpecNode {
   /** Starts an agent, and waits until pods can be made. */
   async on(agent: Agent): Promise<void> {
     if (agent === 'actorlet') await this.#daemon.start();
-    else await this.#reference.start({ nodeIp: NODE_IP, config: { address: NODE_IP, ...configuration() } });
+    else await this.#reference.start({ nodeIp: NODE_IP, config: { address: NODE_IP, ...configuration() }, args: ROOT_DIR_ARGS });
     await until('the service account', async () => ((await this.#plane.hasAccount()) ? true : undefined), READY);
     await until('the node to be Ready', async () => ((await this.#isReady()) ? true : undefined), READY);
   }
