@@ -9,6 +9,7 @@ import { createReferenceKubelet, type ReferenceKubelet } from '../../test/e2e/la
 import { type Containerd, startContainerd } from '../../test/e2e/lab/containerd.ts';
 import { until } from '../lib/report.ts';
 import { importImages } from './images.ts';
+import { DEVICES } from './ownNamespaces.ts';
 import { asset, optionalAsset } from './programs.ts';
 
 export const AGENTS = ['actorlet', 'kubelet'] as const;
@@ -142,6 +143,9 @@ export async function startRuntime(o: { images: readonly string[]; dir: string; 
   ])
     execFileSync('ip', args, { stdio: 'pipe' });
   const lab = await startContainerd();
+  const devices = join(lab.dir, 'cdi');
+  mkdirSync(devices, { recursive: true });
+  execFileSync('mount', ['--bind', DEVICES, devices], { stdio: 'pipe' });
   const missing = importImages(o.images, { agnhost: asset('agnhost'), dir: o.dir, ctr: (...args) => lab.ctr(...args) });
   return { lab, missing };
 }

@@ -11,8 +11,12 @@ import { basename, join } from 'node:path';
 import { removeCgroups } from '../../test/e2e/lab/cleanup.ts';
 
 const INSIDE = 'ACTORLET_CONFORMANCE_DIR';
-/** Where every kubelet keeps something, whatever its root directory is. */
-const FOLDERS = ['/var/lib/kubelet', '/var/log/pods', '/var/log/containers'];
+/** Of the CSI hostpath driver. */
+const DRIVER_DATA = '/var/lib/csi-hostpath-data';
+/** Where drivers of the specs describe devices. */
+export const DEVICES = '/var/run/cdi';
+/** Where every kubelet keeps something, whatever its root directory is, and what drivers write outside of it. */
+const FOLDERS = ['/var/lib/kubelet', '/var/log/pods', '/var/log/containers', DRIVER_DATA, DEVICES];
 
 /** Each hierarchy of control groups: where it is mounted, its type, its options. */
 const HIERARCHIES = `hierarchies() { awk '$5 ~ "^/sys/fs/cgroup" && / - cgroup2? / { print $5, $(NF - 2), $NF }' /proc/self/mountinfo; }`;
@@ -49,6 +53,11 @@ set +e
 wait $child
 code=$?
 while kill -0 $child 2>/dev/null; do wait $child; code=$?; done
+# Loop devices are of the whole machine: those of the specs' files would stay.
+{
+  for file in /tmp/local-volume-test-*/file; do losetup -n -O NAME -j $file; rm -r \${file%/*}; done
+  losetup -n -O NAME,BACK-MAJ:MIN | awk -v own="$(findmnt -n -o MAJ:MIN ${DRIVER_DATA})" '$2 == own { print $1 }'
+} 2>/dev/null | xargs -r losetup -d
 exit $code`;
 
 /** The folder of this run, in its namespaces; undefined: this process is not inside. */
