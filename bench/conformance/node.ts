@@ -1,7 +1,7 @@
 /** One node with a control plane and a proxy of services, whose agent is this daemon or the reference kubelet, one after the other. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { createDaemon, type Daemon, NODE_NAME } from '../../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../test/e2e/lab/cluster/controlPlane.ts';
@@ -143,6 +143,7 @@ export async function startRuntime(o: { images: readonly string[]; dir: string; 
   ])
     execFileSync('ip', args, { stdio: 'pipe' });
   const lab = await startContainerd();
+  chmodSync(lab.dir, 0o755);
   const devices = join(lab.dir, 'cdi');
   mkdirSync(devices, { recursive: true });
   execFileSync('mount', ['--bind', DEVICES, devices], { stdio: 'pipe' });
