@@ -408,6 +408,24 @@ describe('beside a kubelet that does something else', () => {
     expect(b.node.inspected?.history.hidden('no --key=hunter2')).toBe('no <masked>');
   });
 
+  it('expects nothing more of a pod that has ended by the word of the kubelet alone, as an evicted one', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'full');
+    await h.until('Ready in the API', () => isReady(inApi(b, 'full')?.status));
+    await stopTheKubelet(b);
+    h.kube.handle({
+      verb: 'PATCH',
+      path: `${PODS}/full/status`,
+      patchType: 'merge',
+      body: { status: { phase: 'Failed', reason: 'Evicted' } },
+    });
+    const once = { timeoutMs: null, signal: new AbortController().signal };
+    await h.runtime.connect().call('StopContainer', { containerId: h.runtime.dump().containers[0]?.id ?? '', timeout: 0 }, once);
+    await h.advance(60_000);
+    expect(disagreedAt(b).filter((d) => d.includes('CreateContainer') || d.includes('Folder'))).toEqual([]);
+  });
+
   it('names a false restart count that was there before it looked', async () => {
     await using b = await beside({
       async started(h) {

@@ -132,7 +132,7 @@ describe.skipIf(whyNot !== undefined)('beside the reference kubelet', () => {
     await cluster.ready('seen');
     const ask = (...words: string[]): string => asked(pod, ...words);
     await cluster.daemon.wait('the observer shows the pod', () => /seen.*Running/.test(ask('pods')), LONG);
-    expect(ask('why', 'seen')).toMatch(/main: running for \d+s, 0 restarts/);
+    await cluster.daemon.wait('it says that it runs', () => /main: running for \d+s, 0 restarts/.test(ask('why', 'seen')), LONG);
     const [, token = ''] = /^http:\/\/127\.0\.0\.1:10260\/#token=(\S+)/.exec(ask('ui')) ?? [];
     expect(token).not.toBe('');
     // As from a laptop: the API server checks who asks, the kubelet forwards.

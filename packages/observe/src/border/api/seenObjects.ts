@@ -118,7 +118,8 @@ export class SeenObjects {
   #put(kind: SeenKind, object: KubeObject, wake = true): void {
     this.#objects[kind].set(keyOf(object), slim(object));
     const { uid = '', deletionTimestamp } = object.metadata;
-    if (kind === 'pods' && deletionTimestamp !== undefined) this.#ends(uid, { gone: false });
+    // A kubelet that has evicted it, or refused it, begins nothing of it either.
+    if (kind === 'pods' && (deletionTimestamp !== undefined || hasEnded(object.status))) this.#ends(uid, { gone: false });
     if (kind === 'pods' && !this.#first.has(uid)) this.#first.set(uid, hasEnded(object.status));
     if (wake) this.#wake(kind, object);
   }
