@@ -285,6 +285,10 @@ it('seed 30110173: who waits for devices does not leave', () => passes({ seed: 3
 it('seed 30110477: a place is one volume at a time', () => passes({ seed: 30110477, minutes: 1, pods: 8 }));
 // Found at 7dffe4a9: a static pod that can never fit held room while it waited for devices, and another was refused for that.
 it('seed 30110784: room that nobody can make is not kept', () => passes({ seed: 30110784, minutes: 1, pods: 8 }));
+// Found at 441b0c83: a created instance was taken away, and the count of the one before it was shown again.
+it('seed 30120122: a count is corrected of what runs alone', () => passes({ seed: 30120122, minutes: 1, pods: 8 }));
+// Found at bfa260a2: where nobody knew what a pod as a whole has, the API server still had what was said of it before.
+it('seed 30120061: what nobody knows is not said', () => passes({ seed: 30120061, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

@@ -120,8 +120,9 @@ function observedStatus(input: ContainersInput, container: Container, old: Conta
   const [newest, ...earlier] = instances;
   if (newest === undefined) return defaultStatus(input, container, old);
   const status = convert(input, container, newest, old);
-  // An instance that was created and never ran may be taken away and made anew: what was shown of it does not go back.
-  if (old?.containerID !== status.containerID) status.restartCount = Math.max(status.restartCount, old?.restartCount ?? 0);
+  // An instance that was created and never ran may be taken away: what was shown of it does not go back. One that runs has its own count.
+  if (newest.state !== 'running' || old?.containerID !== status.containerID)
+    status.restartCount = Math.max(status.restartCount, old?.restartCount ?? 0);
   // Its successor is on its way. An end that is shown as the present state might be one that the API server lets nobody leave.
   if (newest.replaced === true && status.state.terminated !== undefined)
     return { ...status, state: { waiting: { reason: waitingReason(input.pod) } }, lastState: status.state };
