@@ -1,6 +1,6 @@
 /** Gathers what the node knows of one death. What cannot be had is left out: a bundle with less is better than none. */
 
-import { KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
+import { FOUND_ANYWHERE_MIN, KnownSecrets } from '@actorlet/kubelet/machines/data/knownSecrets.ts';
 import type { UsageLog } from '@actorlet/kubelet/machines/edge/stats/usageLog.ts';
 import { shownImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
@@ -30,6 +30,7 @@ import { LOG_BYTES_MAX, logTail } from '@actorlet/shown/src/deaths/logTail.ts';
 import { redacted } from '@actorlet/shown/src/deaths/redact.ts';
 import { whyPod } from '@actorlet/shown/src/why/whyOf.ts';
 import { judged, stopSaid } from './judge.ts';
+import { withoutWords } from './words.ts';
 
 export interface GatherOptions {
   podLogsDir: string;
@@ -61,7 +62,11 @@ export async function gather(
   const death = judged(seen, { events, record });
   if (death === null) return null;
   const container = containerOf(record?.pod, death.container);
-  const hidden = hiding([...o.secrets.of(uid), ...secretsOfPod(record?.pod)], { secrets: o.secrets, programs: programsOf(record?.pod) });
+  const { hidden, said } = hiding([...o.secrets.of(uid), ...secretsOfPod(record?.pod)], {
+    secrets: o.secrets,
+    programs: programsOf(record?.pod),
+    names: [death.pod.name, death.pod.namespace, death.container],
+  });
   const history = m.timeline(uid);
   return {
     // As the pod names it, where a status has its digest alone.
@@ -79,33 +84,43 @@ export async function gather(
     usage: o.usage?.of(uid, death.atMs - USAGE_MS) ?? [],
     group: await groupOf(ports, o, record),
     kernel: kernelLines(m, death),
-    log: await logOf(ports, o, { death, hidden }),
+    log: await logOf(ports, o, { death, hidden: said }),
     events,
     graceSeconds: record?.pod.metadata.deletionGracePeriodSeconds ?? record?.pod.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_S,
     nextStartAtMs: record?.worker?.containers.find((c) => c.name === death.container)?.nextStartAtMs ?? null,
     node: nodeThen(m, { kernel: ports.host.identity?.().kernelVersion ?? '', memory: memoryOf(ports) }),
     replay: { recording: o.recording, inputs: ports.inputRecorder?.now()?.file ?? '' },
-    hidden,
+    ...{ hidden, said },
     image: (text) => hidden(shownImage(text)),
   };
 }
 
 /**
  * Known secrets of this pod in every way of writing, those of all pods as they are, and what looks like one. Names of programs stay,
- * although they are words of commands: without them nobody knows which one was not found.
+ * although they are words of commands: without them nobody knows which one was not found. `said` is for what the container may have
+ * said. There, words of any length are secrets; the node's own texts keep those of up to three characters.
  */
 function hiding(
   own: readonly string[],
-  { secrets, programs }: { secrets: GatherOptions['secrets']; programs: readonly string[] },
-): (text: string) => string {
+  { secrets, programs, names }: { secrets: GatherOptions['secrets']; programs: readonly string[]; names: readonly string[] },
+): Pick<DeathFacts, 'hidden' | 'said'> {
   const known = new KnownSecrets();
   for (const [i, program] of programs.entries()) known.add(program, `${KEPT_BEGIN}${i}${KEPT_END}`);
   // A log may hold one line of a value that has several.
   for (const word of own.flatMap((text) => (text.includes('\n') ? [text, ...text.split('\n')] : [text])))
     if (word !== '' && known.of(word) === null) known.add(word, MASKED);
-  return (text) =>
-    redacted(secrets.hidden(withoutTorn(known.without(text), own))).replace(KEPT, (_, i: string) => programs[Number(i)] ?? '');
+  const stays = new Set(['', ...programs, ...names]);
+  const words = own.map((word) => word.trim()).filter((word) => word.length < FOUND_ANYWHERE_MIN && !stays.has(word));
+  const hider = (min: number): ((text: string) => string) => {
+    const short = new Set(words.filter((word) => word.length >= min));
+    return (text) => {
+      const long = secrets.hidden(withoutTorn(known.without(text), own));
+      return redacted(withoutWords(long, short)).replace(KEPT, (_, i: string) => programs[Number(i)] ?? '');
+    };
+  };
+  return { hidden: hider(NODE_WORD_MIN), said: hider(1) };
 }
+const NODE_WORD_MIN = 4;
 
 /** A text that was cut before may end in the first half of a secret. */
 function withoutTorn(text: string, secrets: readonly string[]): string {

@@ -22,7 +22,7 @@ const facts = (more: Partial<DeathFacts> = {}): DeathFacts => ({
   ...{ history: { steps: [], calls: [], containers: [], left: 0 }, worker: 'node/pods/workers/web', probes: [], usage: [], group: null },
   ...{ kernel: [], log: { lines: [], note: '' }, events: [], graceSeconds: 30, nextStartAtMs: null },
   node: { name: 'n1', version: '', runtime: '', kernel: '', pressures: [], conditions: [], memory: null, startedAtMs: 0 },
-  ...{ replay: { recording: '', inputs: '' }, hidden: (text: string) => text, image: (text: string) => text },
+  ...{ replay: { recording: '', inputs: '' }, hidden: (text: string) => text, said: (text: string) => text, image: (text: string) => text },
   ...more,
 });
 

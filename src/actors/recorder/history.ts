@@ -50,7 +50,7 @@ export interface History {
   hidden(text: string): string;
   /** Values of Secrets, which programs may read from files. */
   learn(secrets: readonly string[]): void;
-  /** What is secret of this pod, as its calls of the runtime had it. */
+  /** What is secret of this pod, as its calls of the runtime had it, and each short value of a Secret. */
   secretsOf(uid: string): readonly string[];
   of(uid: string): PodHistory | undefined;
   /** `fn` is called for every call that is kept, when it begins and when it ends. */
@@ -124,8 +124,8 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
     },
     of: (uid) => pods.get(uid),
     hidden: (text) => words.hidden(text),
-    learn: (secrets) => words.add(secrets),
-    secretsOf: (uid) => [...(secrets.get(pods.get(uid) ?? NOBODY) ?? [])],
+    learn: (secrets) => words.learn(secrets),
+    secretsOf: (uid) => [...(secrets.get(pods.get(uid) ?? NOBODY) ?? []), ...words.short],
     watchCalls(fn) {
       watchers.add(fn);
       return { [Symbol.dispose]: () => void watchers.delete(fn) };

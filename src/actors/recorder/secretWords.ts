@@ -2,14 +2,18 @@
  * What of a node's messages is secret: words of commands, values of environments and credentials, as the runtime was given them.
  * A runtime repeats them in its errors. They are hidden where the flight recorder is written to a file.
  */
-import { KnownSecrets } from '../../machines/data/knownSecrets.ts';
+import { FOUND_ANYWHERE_MIN, KnownSecrets } from '../../machines/data/knownSecrets.ts';
 import { AUTHORIZATION, MASKED, withShownUrls } from '../../machines/text/shownUrl.ts';
 import type { CriMethod, CriRequest } from '../../machines/wire/criCalls.ts';
 
 const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
 
+const SHORT_MAX = 10_000;
+
 export class SecretWords {
   readonly #known: KnownSecrets;
+  /** Values of Secrets that are too short to be hidden in any text. */
+  readonly short = new Set<string>();
 
   /** As `KnownSecrets`. */
   constructor(o: { inAllWritings: boolean } = { inAllWritings: true }) {
@@ -21,6 +25,11 @@ export class SecretWords {
     const words = wordsOf(method, request);
     this.add(words);
     return words;
+  }
+
+  learn(values: readonly string[]): void {
+    this.add(values);
+    for (const value of values) if (value.length < FOUND_ANYWHERE_MIN && this.short.size < SHORT_MAX) this.short.add(value);
   }
 
   add(words: Iterable<string>): void {

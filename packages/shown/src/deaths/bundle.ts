@@ -82,6 +82,8 @@ export interface DeathFacts {
   replay: Replay;
   /** Hides what is secret. */
   hidden(text: string): string;
+  /** The same of what the container may have said. */
+  said(text: string): string;
   /** The same of an image. */
   image(text: string): string;
 }
@@ -121,20 +123,21 @@ const LINE_CHARS_MAX = 1024;
 
 export function bundleOf(f: DeathFacts): DeathBundle {
   const line = (text: string): string => cut(f.hidden(text), LINE_CHARS_MAX);
+  const saidLine = (text: string): string => cut(f.said(text), LINE_CHARS_MAX);
   const death: Death = {
     ...f.death,
-    message: cut(f.hidden(f.death.message), MESSAGE_CHARS_MAX),
+    message: cut(f.said(f.death.message), MESSAGE_CHARS_MAX),
     reason: line(f.death.reason),
     image: f.image(f.death.image),
     ...(f.death.end === undefined
       ? {}
-      : { end: { ...f.death.end, reason: line(f.death.end.reason), message: cut(f.hidden(f.death.end.message), MESSAGE_CHARS_MAX) } }),
+      : { end: { ...f.death.end, reason: line(f.death.end.reason), message: cut(f.said(f.death.end.message), MESSAGE_CHARS_MAX) } }),
   };
   const told = {
     ...f,
     death,
     stopSaid: line(f.stopSaid),
-    probes: f.probes.map((p) => ({ ...p, how: line(p.how), said: p.said.map(line) })),
+    probes: f.probes.map((p) => ({ ...p, how: line(p.how), said: p.said.map(saidLine) })),
   };
   const { kind, pod, owner, container, atMs, key } = death;
   return {
@@ -146,7 +149,7 @@ export function bundleOf(f: DeathFacts): DeathBundle {
     nextStartAtMs: f.nextStartAtMs,
     limits: f.limits,
     next: whatNext(told),
-    why: f.why.slice(0, WHY_LINES_MAX).map(line),
+    why: f.why.slice(0, WHY_LINES_MAX).map((text) => (SAID.test(text) ? saidLine : line)(text)),
     causes: f.causes.map(({ atMs: at, by, what }) => ({ atMs: at, by, what: line(what) })),
     worker: f.worker,
     steps: f.history.steps.slice(-BUNDLE_ENTRIES.steps).map((step) => ({ ...step, reason: line(step.reason) })),
@@ -159,7 +162,7 @@ export function bundleOf(f: DeathFacts): DeathBundle {
     log: f.log,
     events: f.events.slice(-EVENTS_MAX).map((e) => ({
       ...{ atMs: e.atMs, firstAtMs: e.firstAtMs ?? e.atMs, type: e.type, reason: e.reason, count: e.count },
-      message: line(eventMessage(e)),
+      message: (e.type === 'Warning' ? saidLine : line)(eventMessage(e)),
     })),
     node: { ...f.node, conditions: f.node.conditions.map((c) => ({ ...c, reason: line(c.reason), message: line(c.message) })) },
     replay: f.replay,
@@ -167,6 +170,8 @@ export function bundleOf(f: DeathFacts): DeathBundle {
   };
 }
 const MESSAGE_CHARS_MAX = 4096;
+/** Lines of `why` below that of a container: they repeat its messages. */
+const SAID = /^ {6}\S/;
 
 export function cut(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1).toWellFormed()}…`;
