@@ -1,7 +1,7 @@
 /** What is kept of containers and pods that end badly, are refused, or get stuck: a whole node in virtual time. */
 import { type DeathBundle, readBundle } from '@actorlet/shown/src/deaths/bundle.ts';
 import { deathHtml } from '@actorlet/shown/src/deaths/html.ts';
-import { deathLines } from '@actorlet/shown/src/deaths/text.ts';
+import { deathLines, withoutPrivate } from '@actorlet/shown/src/deaths/text.ts';
 import { describe, expect } from 'vitest';
 import { deathsDir, deathsView } from '../../../src/machines/reclaim/deaths/messages.ts';
 import { complaintsOf, validator } from '../../schemas/rig.ts';
@@ -70,6 +70,9 @@ describe('a container that ends badly', () => {
     await dead(h, 'web');
     expect(titles(h, 'web')[0]).toMatch(/^stopped by this node: its liveness probe failed \(queue is full\), \d+s after its start$/);
     expect(bundle(h, 'web').stopSaid).toBe('Container main failed liveness probe, will be restarted');
+    h.write('hook', pod('hook', { container: { lifecycle: { postStart: { exec: { command: ['check'] } } } } }));
+    await dead(h, 'hook');
+    for (const name of ['web', 'hook']) expect(JSON.stringify(withoutPrivate(bundle(h, name)))).not.toContain('queue is full');
   });
 });
 

@@ -4,6 +4,7 @@ import { clockTime, shortDuration } from '@actorlet/kubelet/machines/text/durati
 import { printable, renderTable } from '@actorlet/kubelet/machines/text/table.ts';
 import type { DeathBundle } from './bundle.ts';
 import { bytesText } from './figures.ts';
+import { titleOf } from './sentences.ts';
 
 function subjectOf({ pod, container }: Pick<DeathHead, 'pod' | 'container'>): string {
   const name = `${pod.namespace}/${pod.name}`;
@@ -39,18 +40,29 @@ export interface Section {
 
 /** Without what the container wrote: for a reader who must not see it. */
 export function withoutPrivate(bundle: DeathBundle): DeathBundle {
-  const { death } = bundle;
-  const { end } = death;
+  const { end } = bundle.death;
+  const isHook = bundle.death.reason === 'PostStartHookError';
+  const death = {
+    ...bundle.death,
+    ...(isHook ? { message: LEFT_OUT } : {}),
+    ...(end === undefined ? {} : { message: '', end: { ...end, message: '' } }),
+  };
+  // What a probe or a hook wrote stands in the title, in rows and in events.
+  const probes = bundle.probes.map((probe) => ({ ...probe, said: [] }));
+  const title = isHook || death.kind === 'probe' ? titleOf({ ...bundle, death, probes, graceSeconds: 0 }) : bundle.head.title;
   return {
     ...bundle,
-    log: { lines: [], note: 'left out: --private' },
-    death: end === undefined ? death : { ...death, message: '', end: { ...end, message: '' } },
-    // What a probe answered stands in both.
-    probes: bundle.probes.map((probe) => ({ ...probe, said: [] })),
-    events: bundle.events.map((e) => (e.reason === 'Unhealthy' ? { ...e, message: 'left out: --private' } : e)),
+    head: { ...bundle.head, title },
+    log: { lines: [], note: LEFT_OUT },
+    death,
+    probes,
+    events: bundle.events.map((e) => (SAYING.has(e.reason) ? { ...e, message: LEFT_OUT } : e)),
     why: [],
   };
 }
+const LEFT_OUT = 'left out: --private';
+/** Reasons of events that repeat what a probe or a hook wrote. */
+const SAYING: ReadonlySet<string> = new Set(['Unhealthy', 'FailedPostStartHook', 'FailedPreStopHook']);
 
 export function deathLines(bundle: DeathBundle): string[] {
   const sections = sectionsOf(bundle).flatMap(({ title, lines }) => ['', title, ...lines.map((line) => `  ${line}`)]);
