@@ -121,7 +121,7 @@ export interface VirtualNode extends AsyncDisposable {
   /** Of the machine. */
   memory: { availableBytes: number };
   /** Calls that reached the runtime, in order. */
-  calls: { method: CriMethod; req: unknown }[];
+  calls: { method: CriMethod; req: unknown; signal: AbortSignal }[];
 
   write(name: string, manifest: object): void;
   /** Writes a manifest, and waits until its pod is Running. */
@@ -614,7 +614,7 @@ function faultyCri(
       if (latencyMs > 0) await wait(latencyMs);
       if (faults.away) throw failed(method, 14, 'connection lost');
       if (fault?.kind === 'timeout' && !fault.effect) return new Promise<CriResponse<M>>(() => {});
-      o.calls.push({ method, req });
+      o.calls.push({ method, req, signal: opts.signal });
       return client.call(method, req, { timeoutMs: null, signal: deafly });
     })();
     effect.catch(() => {});

@@ -11,6 +11,8 @@ const HOOK = 'hook';
 const command = (delayMs: number, exitCode = 0): object => ({ exec: { command: [HOOK, String(delayMs), String(exitCode)] } });
 const messages = (h: VirtualNode, reason: string): string[] =>
   (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
+/** Of each command, whether the runtime was told to give it up. */
+const cancelled = (h: VirtualNode): boolean[] => h.calls.filter((c) => c.method === 'ExecSync').map((c) => c.signal.aborted);
 
 interface Seen {
   method: CriMethod;
@@ -71,6 +73,9 @@ describe('preStop', () => {
       pod('web', { container: { lifecycle: { preStop: command(900_000) } }, spec: { terminationGracePeriodSeconds: 8 } }),
     );
     h.remove('web');
+    await h.until('it is stopped', () => h.of('StopContainer').length === 1);
+    // As with the kubelet it runs on.
+    expect(cancelled(h)).toEqual([false]);
     await h.until('it has ended', () => h.running('web').length === 0);
     const [hook] = h.of('ExecSync');
     const [stop] = h.of('StopContainer');
@@ -142,7 +147,7 @@ describe('preStop', () => {
     expect(h.of('StopContainer', 'first')[0]?.timeout).toBeLessThanOrEqual(24);
   });
 
-  it('that a smaller grace meets is run within that one', async ({ h }) => {
+  it('that a smaller grace meets is cancelled, and run anew within that one', async ({ h }) => {
     await running(
       h,
       'web',
@@ -153,6 +158,8 @@ describe('preStop', () => {
     await h.until('the hook runs', () => h.of('ExecSync').length === 1);
     await h.advance(5_000);
     h.tree.registry.send(workersAddr, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: 3 });
+    await h.until('it runs again', () => h.of('ExecSync').length === 2);
+    expect(cancelled(h)).toEqual([true, false]);
     await h.until('it has ended', () => h.running('web').length === 0, 10_000);
     expect(h.of('StopContainer').map((s) => s.timeout)).toEqual([2]);
   });

@@ -289,6 +289,11 @@ it('seed 30110784: room that nobody can make is not kept', () => passes({ seed: 
 it('seed 30120122: a count is corrected of what runs alone', () => passes({ seed: 30120122, minutes: 1, pods: 8 }));
 // Found at bfa260a2: where nobody knew what a pod as a whole has, the API server still had what was said of it before.
 it('seed 30120061: what nobody knows is not said', () => passes({ seed: 30120061, minutes: 1, pods: 8 }));
+// Found at 0c3e9070: a hook that had begun anew with the link to the runtime was judged by its last beginning.
+for (const seed of [30120264, 30120332])
+  it(`seed ${seed}: a hook that outlasts the grace runs on`, () => passes({ seed, minutes: 1, pods: 8 }));
+// Found at 9e0cb984: a pod was refused while a plugin was away, and its status said so after its earlier life, 14 s later.
+it('seed 30120250: who is refused is so from then on', () => passes({ seed: 30120250, minutes: 1, pods: 8, nodes: 2 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

@@ -8,7 +8,7 @@ import { podFolder, podLogDir } from '../../../machines/pod/runtime/logNames.ts'
 import type { PodRuntimeStatus } from '../../../machines/pod/runtime/seen.ts';
 import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
 import type { EffectOutcome, StopRequest } from '../../../machines/pods/workers/container/containerStopMachine.ts';
-import type { HookAnswer, HookJob } from '../../../machines/pods/workers/container/hookMachine.ts';
+import type { HookAnswer, HookInput } from '../../../machines/pods/workers/container/hookMachine.ts';
 import type { ActOutcome, Created, CreateRequest, StartJob, StartRequest } from '../../../machines/pods/workers/container/startJob.ts';
 import type { WorkerContext, WorkerReport } from '../../../machines/pods/workers/context.ts';
 import type { InspectionOf, ResetInput, SandboxInput, WorkerIo } from '../../../machines/pods/workers/io.ts';
@@ -142,8 +142,8 @@ export class Effects implements WorkerIo {
   }
 
   /** A hook reads nothing and changes nothing of the runtime's own: it needs no fence. */
-  runHook(job: HookJob, signal: AbortSignal): Promise<HookAnswer> {
-    return runHook(this.acts, job, signal);
+  runHook(input: HookInput, signal: AbortSignal): Promise<HookAnswer> {
+    return runHook(this.acts, input, signal);
   }
 
   /** Counted where the effects are measured. */

@@ -10,7 +10,7 @@ import type { Moment } from '../../xstate/facts.ts';
 import { afterStep, type Own, provided, providedForMany } from '../../xstate/provide.ts';
 import { containerMachine } from './container/containerMachine.ts';
 import { containerStopMachine, type EffectOutcome, type StopRequest } from './container/containerStopMachine.ts';
-import { type HookAnswer, type HookJob, hookMachine } from './container/hookMachine.ts';
+import { type HookAnswer, type HookInput, hookMachine } from './container/hookMachine.ts';
 import type { ActOutcome, Created, CreateRequest, StartJob, StartRequest } from './container/startJob.ts';
 import { summarize } from './context.ts';
 import type { ResetInput, SandboxInput, WorkerIo } from './io.ts';
@@ -51,7 +51,7 @@ export const workerMachineWith = (moment: () => Moment) =>
 
 function childrenOf(io: Own<WorkerIo>, moment: () => Moment) {
   const hook = provided(hookMachine, {
-    actors: { runHook: fromPromise<HookAnswer, { job: HookJob }>((of) => io(of).runHook(of.input.job, of.signal)) },
+    actors: { runHook: fromPromise<HookAnswer, HookInput>((of) => io(of).runHook(of.input, of.signal)) },
   });
   const containerStop = provided(
     containerStopMachine,

@@ -3,7 +3,7 @@
 import { allocationOrder, deviceRequests } from '@actorlet/kubelet/machines/allocation/devices/allocate.ts';
 import { devicesView } from '@actorlet/kubelet/machines/allocation/devices/messages.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
-import { isRefused, type PodRecord, podsView } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
+import { isRefused, type PodRecord, podsView, refusedFor } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import { DEVICE_FOLDER } from '@actorlet/world/src/paths.ts';
 import { pluginSocket } from '@actorlet/world/src/plugins/machineDevices.ts';
 import { manifestName } from '../../steady.ts';
@@ -21,6 +21,8 @@ export class DeviceRoom {
   /** Since when all of a resource is there and known to be. */
   readonly #fullSinceMs = new Map<string, number>();
   #heardSinceMs = Number.POSITIVE_INFINITY;
+  /** For what a pod is refused, and since when: its status says so only after the end of its earlier life. */
+  readonly #refused = new Map<string, { reason: string | null; atMs: number }>();
 
   /** A daemon begins, and knows nothing yet. */
   unheard(): void {
@@ -35,6 +37,8 @@ export class DeviceRoom {
     else this.#heardSinceMs = Math.min(this.#heardSinceMs, s.monoMs);
     const left = new Set(s.node.runtime.hollow.dump().containers.flatMap((c) => (c.state === 'CONTAINER_EXITED' ? [] : [c.podUid])));
     for (const [uid, record] of ledger?.records ?? []) {
+      const reason = refusedFor(record);
+      if (this.#refused.get(uid)?.reason !== reason) this.#refused.set(uid, { reason, atMs: s.monoMs });
       // A pod that was refused half way holds what it was given first, for a moment.
       if (left.has(uid) || mayHold(record) || !this.#holders.has(uid)) this.#holders.set(uid, { pod: record.pod, atMs: s.monoMs });
     }
@@ -56,9 +60,10 @@ export class DeviceRoom {
     this.look(s);
     const [, resource = '', requested = '', available = ''] = TOO_FEW.exec(o.message) ?? [];
     const sinceMs = Math.max(this.#heardSinceMs, this.#fullSinceMs.get(resource) ?? Number.POSITIVE_INFINITY);
-    if (s.monoMs - sinceMs < CALM_MS) return undefined;
+    const atMs = this.#refused.get(o.uid)?.atMs ?? s.monoMs;
+    if (atMs - sinceMs < CALM_MS) return undefined;
     const there = s.node.tuning.devices?.plugins.find((p) => p.resource === resource)?.devices.length ?? 0;
-    const holders = [...this.#holders].filter(([uid, h]) => uid !== o.uid && s.monoMs - h.atMs <= HELD_MS);
+    const holders = [...this.#holders].filter(([uid, h]) => uid !== o.uid && atMs - h.atMs <= HELD_MS);
     // Pods that are not let in yet may hold some already.
     const known = new Set([...this.#holders.values()].map(({ pod }) => nameOf(pod, s)));
     const unknown = [...s.operator.wanted.values()].flatMap((w) =>

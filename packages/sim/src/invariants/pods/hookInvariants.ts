@@ -61,14 +61,12 @@ export function hooksComeFirst(): Checker {
       // A shutdown of the machine gives what is left of its time; a stop that it began goes on after its end.
       if (s.node.logind.shutdowns > 0) return undefined;
       const hooks = ofThisDaemon(s, id, 'preStop');
-      const open = hooks.findLast((h) => h.endedMs === null);
       const who = `${s.node.name}: container ${id} (${c.name} of pod ${uid})`;
-      if (open !== undefined && s.monoMs - open.beganMs < graceSeconds * 1_000 - TOGETHER_MS)
-        return `${who} is asked to stop ${s.monoMs - open.beganMs} ms after its preStop hook began, which still runs, of ${graceSeconds} s`;
-      const last = hooks.at(-1);
+      const last = hooks.findLast((h) => h.endedMs === null) ?? hooks.at(-1);
       // With what was spent of the grace on it before, when the runtime was away too briefly for the link to say so.
       const sinceMs = hooks[hooks.findLastIndex((h, i) => i < hooks.length - 1 && !h.unheard) + 1]?.beganMs ?? 0;
-      const cutMs = last?.cancelled === true && last.endedMs !== null ? last.endedMs - sinceMs : null;
+      // One that still runs was given up, too: it runs on until its container ends.
+      const cutMs = last !== undefined && (last.cancelled || last.endedMs === null) ? (last.endedMs ?? s.monoMs) - sinceMs : null;
       const troubled = s.monoMs - (troubleAtMs.get(s.node.name) ?? Number.NEGATIVE_INFINITY) < graceSeconds * 1_000 + TROUBLE_MS;
       if (troubled) return undefined;
       // The question spent so much of the grace on its way to the link; it may have been given up there.

@@ -2,7 +2,7 @@
 
 import type { Pod } from '../../../../machines/kube/types.ts';
 import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../../machines/pod/probes/netRequests.ts';
-import type { HookAnswer, HookJob } from '../../../../machines/pods/workers/container/hookMachine.ts';
+import type { HookAnswer, HookInput, HookJob } from '../../../../machines/pods/workers/container/hookMachine.ts';
 import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../../machines/pods/workers/container/hooks.ts';
 import { messageOf } from '../../../../machines/text/errors.ts';
 import { CriError } from '../../../../ports/ports.ts';
@@ -13,8 +13,8 @@ import type { ActorCtx } from '../../../supervision/types.ts';
 /** Codes for nobody there: ABORTED where the link took no question, UNAVAILABLE where it or the runtime went away. */
 const AWAY: readonly number[] = [10, 14];
 
-/** From the end of the grace to a container that is gone for sure: the stop takes 2 s of it. */
-const AFTER_GRACE_MS = 10_000;
+/** A timer of Node may fire this much early. */
+const EARLY_MS = 1;
 
 /** Reason of the event of a hook that was meant for HTTPS and got plain HTTP. */
 export const HTTP_FALLBACK = 'LifecycleHTTPFallback';
@@ -26,10 +26,10 @@ export interface HookRunner {
 }
 
 /** Never rejects. Nothing of what an HTTP server says is kept: it may be secret. */
-export async function runHook(runner: HookRunner, job: HookJob, signal: AbortSignal): Promise<HookAnswer> {
+export async function runHook(runner: HookRunner, { job, limitMs }: HookInput, signal: AbortSignal): Promise<HookAnswer> {
   switch (hookKind(job.handler)) {
     case 'exec':
-      return runCommand(runner, job, signal);
+      return runCommand(runner, { job, limitMs }, signal);
     case 'httpGet':
       return runHttp(runner, job, signal);
     case 'sleep':
@@ -39,15 +39,15 @@ export async function runHook(runner: HookRunner, job: HookJob, signal: AbortSig
   }
 }
 
-/** Without a limit of its own; $(NAME) stands for itself (pod lifecycle 5.11). What a preStop hook runs ends with its container. */
-async function runCommand({ ctx, cri }: HookRunner, { which, handler, containerId }: HookJob, given: AbortSignal): Promise<HookAnswer> {
-  const cmd = handler.exec?.command ?? [];
-  const later = new AbortController();
-  const end = () => void ctx.ports.clock.setTimeout(() => later.abort(), AFTER_GRACE_MS);
-  if (which === 'preStop') given.addEventListener('abort', end, { once: true });
-  const signal = which === 'preStop' ? later.signal : given;
+/** $(NAME) stands for itself (pod lifecycle 5.11). A stop cancels it; the end of its limit does not, as with the kubelet. */
+async function runCommand({ ctx, cri }: HookRunner, { job, limitMs }: HookInput, stop: AbortSignal): Promise<HookAnswer> {
+  const { clock } = ctx.ports;
+  const cmd = job.handler.exec?.command ?? [];
+  const overMs = clock.monoMs() + (limitMs ?? Number.POSITIVE_INFINITY) - EARLY_MS;
+  const cut = new AbortController();
+  stop.addEventListener('abort', () => clock.monoMs() < overMs && cut.abort(), { once: true });
   try {
-    return judgeCommand(await cri.read('ExecSync', { containerId, cmd, timeout: 0 }, { signal }));
+    return judgeCommand(await cri.read('ExecSync', { containerId: job.containerId, cmd, timeout: 0 }, { signal: cut.signal }));
   } catch (thrown) {
     // A runtime that is away, or a link that was started anew, says nothing of the container.
     if (thrown instanceof CriError && AWAY.includes(thrown.code)) return { kind: 'away', why: messageOf(thrown) };

@@ -30,7 +30,7 @@ export type HookOutcome =
 
 /** What a hook asks of the outside. The promise honours the signal. */
 export interface HookIo {
-  runHook(job: HookJob, signal: AbortSignal): Promise<HookAnswer>;
+  runHook(input: HookInput, signal: AbortSignal): Promise<HookAnswer>;
 }
 
 export interface HookInput {
@@ -55,7 +55,7 @@ function hookFailure(error: unknown): HookOutcome {
 
 export const hookMachine = setup({
   types: { context: {} as Context, input: {} as HookInput, output: {} as HookOutcome },
-  actors: { runHook: unprovided<HookAnswer, { job: HookJob }>() },
+  actors: { runHook: unprovided<HookAnswer, HookInput>() },
   delays: {
     sleep: ({ context }) => Math.min(context.sleepMs, context.limitMs ?? TIMER_MS_MAX),
     limit: ({ context }) => context.limitMs ?? TIMER_MS_MAX,
@@ -92,7 +92,7 @@ export const hookMachine = setup({
           meta: { reason: 'HookRunning', message: 'a lifecycle hook runs' },
           invoke: {
             src: 'runHook',
-            input: ({ context: { job } }) => ({ job }),
+            input: ({ context: { job, limitMs } }) => ({ job, limitMs }),
             onDone: [
               { guard: ({ event }) => event.output.kind === 'away', target: 'away' },
               {
