@@ -156,6 +156,7 @@ function meant(message: string, y: Argv, argv: readonly string[]): string {
   return didYouMean(
     unknown,
     Object.keys(known).filter((name) => name.length > 1),
-    '--',
+    // `--no-header` is an option without its `no-`.
+    argv.includes(`--no-${unknown}`) ? '--no-' : '--',
   );
 }

@@ -64,6 +64,7 @@ it('prints its help where nothing is asked, and names the fleet', async () => {
 });
 
 it('guesses only what a slip of the pen, or another tool, makes likely', async () => {
+  expect((await ctl(['pods', '--no-header'])).err).toContain('(did you mean --no-headers?)');
   expect((await ctl(['ps'])).err).toContain('(did you mean pods?)');
   expect((await ctl(['evnets'])).err).toContain('(did you mean events?)');
   for (const word of ['foo', 'dance', 'xy', 'bar']) expect((await ctl([word])).err).not.toContain('did you mean');

@@ -147,7 +147,7 @@ it('leaves SIGPROF to a profiler that has it', () => {
   }
 });
 
-it('starts its programs so that SIGUSR1 opens nothing, from their first instruction on', () => {
+it('starts its programs so that SIGUSR1 opens nothing, and a replay behind options with places of the sources', () => {
   const root = mkdtempSync(join(tmpdir(), 'actorlet-signals-'));
   try {
     for (const folder of ['bin', 'scripts', 'dist']) mkdirSync(join(root, folder));
@@ -157,10 +157,11 @@ it('starts its programs so that SIGUSR1 opens nothing, from their first instruct
       writeFileSync(
         join(root, `dist/${program}.mjs`),
         `import { url } from 'node:inspector'; import { setTimeout as sleep } from 'node:timers/promises';
-         process.kill(process.pid, 'SIGUSR1'); await sleep(300); console.log('debugger', url());`,
+         process.kill(process.pid, 'SIGUSR1'); await sleep(300); console.log('debugger', url(), process.execArgv.includes('--enable-source-maps'));`,
       );
-      const run = spawnSync(join(root, 'bin', program), { env: { ...process.env, ACTORLET_NODE: process.execPath }, encoding: 'utf8' });
-      expect(run.stdout + run.stderr).toBe('debugger undefined\n');
+      const env = { ...process.env, ACTORLET_NODE: process.execPath };
+      const run = spawnSync(join(root, 'bin', program), ['-o', 'json', 'replay'], { env, encoding: 'utf8' });
+      expect(run.stdout + run.stderr).toBe('debugger undefined true\n');
     }
   } finally {
     rmSync(root, { recursive: true });
