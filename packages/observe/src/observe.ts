@@ -133,7 +133,11 @@ export async function observe(argv: readonly string[]): Promise<number> {
   }
   return boot(argv, process.env, {
     io: processIo(),
-    steps: observeSteps({ starts: () => expectations?.starts(), stops: () => expectations?.stops() }),
+    steps: observeSteps({
+      starts: () => expectations?.starts(),
+      goesOn: () => expectations?.goesOn(),
+      stops: () => expectations?.stops(),
+    }),
     wiring: {
       async createPorts(config, input) {
         // Its own sockets and files are below its own folder.

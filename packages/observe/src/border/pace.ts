@@ -13,7 +13,9 @@ const SLOW_FOR_MS = 60_000;
 const LOAD = 10;
 const LOAD_SLOWNESS_MAX = 6;
 /** A kubelet that has started lists, connects and looks at all its pods before its first act. */
-const STARTS_MS = 60_000;
+const STARTS_MS = 30_000;
+/** And comes to all of them, one after the other, within this. */
+const COMES_TO_ALL_MS = 60_000;
 /** These a kubelet alone does, and at once: what it had asked of the runtime before it ended comes without it. */
 const FIRST: ReadonlySet<ExpectedKind> = new Set(['Folder', 'CreateContainer', 'PodStatus', 'PodDeletion']);
 /** It does these from its first moment on. */
@@ -31,7 +33,7 @@ export class Pace {
   #isHeldUp = false;
   #slow = { by: 1, untilMs: Number.NEGATIVE_INFINITY };
   /** `waits`: UIDs of pods that were there before it, and have no act of it yet. */
-  #start = { untilMs: Number.NEGATIVE_INFINITY, waits: new Set<string>(), acted: false };
+  #start = { atMs: Number.NEGATIVE_INFINITY, waits: new Set<string>(), acted: false };
 
   readonly #load: () => number;
 
@@ -64,16 +66,17 @@ export class Pace {
 
   /** `uids`: of the pods that there are. A kubelet comes to them one after the other. */
   starts(nowMs: number, uids: Iterable<string>): void {
-    this.#start = { untilMs: nowMs + STARTS_MS, waits: new Set(uids), acted: false };
+    this.#start = { atMs: nowMs, waits: new Set(uids), acted: false };
   }
 
   ends(): void {
-    this.#start.untilMs = Number.NEGATIVE_INFINITY;
+    this.#start.atMs = Number.NEGATIVE_INFINITY;
   }
 
   isStarting({ kind, uid }: Pick<Came, 'kind' | 'uid'>, nowMs: number): boolean {
-    const { untilMs, waits, acted } = this.#start;
-    return nowMs < untilMs && !FROM_THE_START.has(kind) && (!acted || waits.has(uid));
+    const { atMs, waits, acted } = this.#start;
+    const forMs = waits.has(uid) ? COMES_TO_ALL_MS : acted ? 0 : STARTS_MS;
+    return nowMs - atMs < forMs && !FROM_THE_START.has(kind);
   }
 
   /** An act of the kubelet came. Not null: the first since it started (`all`), or of a pod that was there before. Time begins anew then. */

@@ -193,9 +193,9 @@ function withPid(argv: readonly string[], pid: number): readonly string[] {
 
 /**
  * A kubelet that starts with something else makes the observer begin anew; one that ends, restarts or is stopped is named.
- * `starts`: it works again, after a time in which it could do nothing. `stops`: it does nothing now.
+ * `starts`, `goesOn`: it works again, after a time in which it could do nothing. `stops`: it does nothing now.
  */
-export const watchTheKubelet = ({ starts, stops }: { starts(): void; stops(): void }): Step => ({
+export const watchTheKubelet = ({ starts, goesOn, stops }: { starts(): void; goesOn(): void; stops(): void }): Step => ({
   name: 'watch the kubelet',
   run(ctx) {
     const log = need(ctx, 'log');
@@ -213,7 +213,8 @@ export const watchTheKubelet = ({ starts, stops }: { starts(): void; stops(): vo
           else if (change.kind === 'ended') log.warn({ pid: change.pid }, 'the kubelet has ended; its next start is waited for');
           else if (change.kind === 'stopped') log.warn({ pid: change.pid }, 'the kubelet was stopped by a signal, and does nothing now');
           else if (change.kind === 'starts' || change.kind === 'continued' || change.kind === 'restarted') {
-            starts();
+            if (change.kind === 'continued') goesOn();
+            else starts();
             log.info({ pid: change.pid }, BACK[change.kind]);
           } else {
             log.warn({ pid: change.pid, changed: change.what }, 'the kubelet was started with something else; the observer begins anew');
