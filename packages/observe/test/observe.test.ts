@@ -10,7 +10,7 @@ import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, ROOT } from '../../../test/integration/virtualNode.ts';
-import { isAhead, withoutPast } from '../src/border/api/podStatus.ts';
+import { isAhead, withoutOtherEnds, withoutPast } from '../src/border/api/podStatus.ts';
 import { missingOf, missingOfPod } from '../src/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../src/border/table.ts';
 import { type Beside, type BesideOptions, beside } from './beside.ts';
@@ -616,6 +616,12 @@ describe('whether an object shows a patch', () => {
     expect(of(status('1', 0, running), status('1', 0, created), 'CONTAINER_CREATED')).toBe(false);
     expect(of(status('1', 0, ended), status('1', 0, running), 'CONTAINER_RUNNING')).toBe(false);
     expect(of(status('1', 0, ended), status('1', 0, running))).toBe(true);
+  });
+
+  it('without an end of an earlier instance where the object tells of another one', () => {
+    const of = (containerID: string) => ({ containerStatuses: [{ name: 'a', lastState: { terminated: { containerID } } }] });
+    expect(withoutOtherEnds(of('1'), of('2'))).toEqual({ containerStatuses: [{ name: 'a' }] });
+    expect(withoutOtherEnds(of('1'), of('1'))).toEqual(of('1'));
   });
 
   it('without what it takes back of the past', () => {

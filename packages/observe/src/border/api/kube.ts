@@ -31,6 +31,7 @@ import {
   type StateOf,
   statusWords,
   withoutAddress,
+  withoutOtherEnds,
   withoutPast,
 } from './podStatus.ts';
 import { SeenObjects } from './seenObjects.ts';
@@ -173,16 +174,20 @@ export class KubeBorder {
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
     if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(status, now.status)))
       return Promise.resolve({ ok: true as const, code: 200, body: now });
-    const missing = (pod: KubeObject): string[] => missingOfPod(hasEnded(pod.status) ? withoutAddress(status) : status, pod);
+    const missing = (pod: KubeObject): string[] => {
+      const wish = withoutOtherEnds(status, pod.status);
+      return missingOfPod(hasEnded(pod.status) ? withoutAddress(wish) : wish, pod);
+    };
     const look = (): KubeResult | undefined => {
       const pod = this.#seen.byName('pods', namespace, name);
       if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid))
         return { ok: false, failure: notFound(`pods "${name}" not found`) };
       if (this.#shows(wanted, missing(pod))) return { ok: true, code: 200, body: pod };
-      if (isAhead(pod.status, status, this.#stateOf))
+      const isSame = pod.metadata.resourceVersion === now?.metadata.resourceVersion;
+      if (!isSame || isAhead(pod.status, status, this.#stateOf))
         this.#expectations.excused((act) => act.kind === 'PodStatus' && act.uid === pod.metadata.uid);
-      // The kubelet said something else meanwhile: the tree decides anew.
-      return pod.metadata.resourceVersion === now?.metadata.resourceVersion ? undefined : { ok: false, failure: conflict(name) };
+      // The kubelet said something else meanwhile: the tree decides anew, and its new wish has its own time.
+      return isSame ? undefined : { ok: false, failure: conflict(name) };
     };
     const isShown = (): true | undefined => {
       const pod = this.#seen.byName('pods', namespace, name);

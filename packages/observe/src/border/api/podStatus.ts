@@ -77,6 +77,22 @@ function withoutEmpty(of: Readonly<Record<string, unknown>>, names: readonly str
   return Object.fromEntries(Object.entries(of).filter(([name, value]) => !names.includes(name) || !isEmpty(value)));
 }
 
+/** Without ends of earlier instances where the object tells of another one: it came and went between two looks of this tree. */
+export function withoutOtherEnds(status: unknown, has: unknown): unknown {
+  if (!isRecord(status)) return status;
+  const lists = ['initContainerStatuses', 'containerStatuses'].flatMap((field) => {
+    const [own, other] = [status[field], isRecord(has) ? has[field] : undefined];
+    if (!Array.isArray(own) || !Array.isArray(other)) return [];
+    const ends = new Map(other.filter(isRecord).map((c) => [c.name, lastId(c)]));
+    const isOther = (c: unknown): c is Record<string, unknown> => isRecord(c) && (ends.get(c.name) ?? lastId(c)) !== lastId(c);
+    return [[field, own.map((c: unknown) => (isOther(c) ? Object.fromEntries(Object.entries(c).filter(([k]) => k !== 'lastState')) : c))]];
+  });
+  return { ...status, ...Object.fromEntries(lists) };
+}
+function lastId({ lastState }: Readonly<Record<string, unknown>>): unknown {
+  return isRecord(lastState) && isRecord(lastState.terminated) ? lastState.terminated.containerID : undefined;
+}
+
 export function hasEnded(status: unknown): boolean {
   return isRecord(status) && isTerminal(status.phase as PodPhase | undefined);
 }
