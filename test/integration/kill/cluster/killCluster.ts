@@ -123,7 +123,8 @@ export const CLUSTER_CASES: KillCase[] = [
     covers: 'listWatch watching.quiet',
     path: SOURCE,
     arrange: anew(SOURCE, (h) => {
-      h.kube.progress = false;
+      // Initial events are something said: of a server that sends none, a list comes first.
+      Object.assign(h.kube, { progress: false, initialEvents: 'refuse' });
     }),
   },
   { ...rest, covers: 'listWatch backingOff', path: SOURCE, arrange: async (h) => begin(h).then(() => away(h)) },
