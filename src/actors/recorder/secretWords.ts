@@ -8,6 +8,7 @@ import type { CriMethod, CriRequest } from '../../machines/wire/criCalls.ts';
 
 const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
 
+/** Short values that are kept. Those that come later are not looked for. */
 const SHORT_MAX = 10_000;
 
 export class SecretWords {
