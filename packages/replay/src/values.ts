@@ -11,6 +11,7 @@ import { PlainAnswerError } from '@actorlet/kubelet/ports/prober.ts';
 import { CsiError } from '@actorlet/kubelet/ports/sockets/csi.ts';
 import type { Json } from './entries.ts';
 import type { Door, Place } from './secrets/doors.ts';
+import { READ_QUERIES } from './secrets/requests.ts';
 
 type Fn = (...args: unknown[]) => unknown;
 
@@ -84,10 +85,16 @@ function crossObject(value: object, border: Border, at: Place): Crossed {
   if (value instanceof Date) return { json: { $: 't', v: value.getTime() }, other: value };
   if (value instanceof URLSearchParams)
     return {
-      json: { $: 'q', v: [...value].map(([k, v]) => [k, border.text(v, { key: k, door: border.door(k, value, at) })]) },
+      json: { $: 'q', v: [...value].map((pair) => queryPair(pair, value, border, at)) },
       other: value,
     };
   return crossInstance(value, border, at);
+}
+
+/** What is no parameter that the tree reads is a secret, its name too: a token may stand alone. */
+function queryPair([key, value]: readonly [string, string], all: URLSearchParams, border: Border, at: Place): Json {
+  const door = border.door(key, all, at);
+  return [READ_QUERIES.has(key) ? key : border.text(key, { key: '', door }), border.text(value, { key, door })];
 }
 
 /** Most of what crosses: neither side needs an object for it. Undefined: it is more. */

@@ -11,6 +11,7 @@ import { nearestName } from '@actorlet/kubelet/machines/text/nearest.ts';
 import { documentOf } from './encodings.ts';
 import { type Holds, ProjectedFiles } from './projected.ts';
 import { PublicNames } from './publicNames.ts';
+import { bodyDoor, headerDoor, queryDoor } from './requests.ts';
 
 /**
  * - `open`: nothing secret by its position. `free`: text of people and programs, likewise.
@@ -31,12 +32,13 @@ import { PublicNames } from './publicNames.ts';
  * - `log`: the content of each line of a container's log. `lines`: each line of a last message, which may be the end of a log.
  * - `devices`: variables that device plugins gave, in the node's record.
  * - `bundle`: what is kept of a death, with the end of a log in it: all but its first line, which the tree reads.
+ * - `address`: the path of a request to the node.
  * - `folder`: where a mount of a sub-path lies, or a table of mounts: a Secret may have named the folder.
  */
 export type Door =
   | ('open' | 'free' | 'secret' | 'words' | 'line' | 'variable' | 'variables' | 'base64' | 'auth')
   | ('credentials' | 'credentials64' | 'token' | 'image' | 'link' | 'option' | 'log' | 'lines' | 'devices')
-  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'kept64' | 'mixed' | 'annotated' | 'folder' | 'bundle');
+  | ('label' | 'downward' | 'piece' | 'stream' | 'kept' | 'kept64' | 'mixed' | 'annotated' | 'folder' | 'bundle' | 'address');
 
 /** Where a value stands: the key it has, or that its list has, and by which door it comes. */
 export interface Place {
@@ -64,13 +66,6 @@ const IMAGE_KEYS = ['image', 'imageRef', 'imageID', 'imageId', 'userSpecifiedIma
 const REASON = /^[A-Z][A-Za-z]{0,60}$/;
 /** Of a probe or a hook. */
 const HOST_OWNERS: ReadonlySet<string> = new Set(['httpGet', 'tcpSocket']);
-/** Headers that the tree reads, or that say how two programs talk. Every other may hold a key. */
-const OPEN_HEADERS: ReadonlySet<string> = new Set(
-  ['host', 'user-agent', 'accept', 'accept-encoding', 'content-type', 'content-length', 'connection', 'upgrade']
-    .concat(['sec-websocket-protocol', 'sec-websocket-version', 'sec-websocket-key', 'sec-websocket-extensions'])
-    .concat(['x-stream-protocol-version', 'transfer-encoding', 'retry-after', 'date']),
-);
-const LINK_HEADERS: ReadonlySet<string> = new Set(['location', 'referer']);
 const DOCKER_FILE = /^\.dockerc(?:onfigjson|fg)$/;
 /** Of labels and annotations that the tree reads: nodes and runtimes write them for programs. */
 const NODE_KEY = /^(?:(?:[\w.-]+\.)?(?:kubernetes|k8s)\.io\/|io\.kubernetes\.|actorlet\.dev\/)/;
@@ -124,15 +119,6 @@ const WITH_WORDS: ReadonlySet<string> = new Set(
 const WORD_KEYS = ['command', 'args', 'env', 'exec', 'value'];
 const SLIPS_MAX = 1_000;
 const SLIP_CHARS_MAX = 40;
-/** What the tree reads of the query of a request. */
-export const READ_QUERIES: ReadonlySet<string> = new Set(
-  ['exclude', 'verbose', 'json', 'text', 'next', 'path', 'limit', 'since', 'uid', 'full', 'pod', 'actor', 'id', 'container']
-    .concat(['previous', 'only_cpu_and_memory', 'tty', 'input', 'output', 'error', 'stdin', 'stdout', 'stderr', 'port', 'ports'])
-    .concat(['seconds', 'timeout', 'follow', 'timestamps', 'tail', 'tailLines', 'limitBytes', 'sinceSeconds', 'sinceTime'])
-    .concat(['untilTime', 'stream', 'query', 'pattern', 'boot']),
-);
-/** Requests whose body the tree reads as a text that is no JSON. */
-const TEXT_BODIES = /^\/(?:faults|debug\/flags)(?:\/|$)/;
 
 export class Doors {
   readonly #isPrivate: boolean;
@@ -196,9 +182,9 @@ export class Doors {
       if (key === 'value' && isServed(owner)) return 'piece';
       this.#noteLabels(owner, key);
     }
-    if (owner instanceof URLSearchParams || isQuery(owner)) return key === 'cmd' ? 'line' : key === 'command' ? 'words' : queryDoor(key);
+    if (owner instanceof URLSearchParams || isQuery(owner)) return queryDoor(key, valuesOf(owner, key));
     if (ENVIRONMENT.test(key)) return this.#environment(owner, key);
-    if (key === 'body' && isRequest(owner)) return bodyDoor(owner);
+    if ((key === 'body' || key === 'path') && isRequest(owner)) return key === 'path' ? 'address' : bodyDoor(owner);
     if (key === 'spec') this.#projected.note(owner);
     if (key === 'items' && Reflect.get(owner, 'kind') === 'SecretList') this.#noteSecrets(Reflect.get(owner, key));
     if (key === 'message' && isEnd(owner)) return 'lines';
@@ -242,6 +228,8 @@ export class Doors {
 
   /** Of an argument, by what is asked; else the keys in it say so. */
   ofArgument(name: string, args: readonly unknown[], at: number): Door {
+    // A pattern may be among what journalctl is given.
+    if (name === 'journal.read') return 'variable';
     if (name !== 'fs.writeFile' || at !== 1) return 'open';
     const path = typeof args[0] === 'string' ? args[0] : '';
     // It has the end of a container's log in it.
@@ -324,24 +312,15 @@ function isServed(owner: object): boolean {
 function isQuery(owner: object): boolean {
   return Reflect.get(owner, '$') === 'q';
 }
-
-function queryDoor(key: string): Door {
-  return READ_QUERIES.has(key) ? 'open' : 'secret';
-}
-
-/** A client of the node sends a text, and what the node sends is a list: in that it says who it is itself. */
-function headerDoor(name: string, value: unknown): Door {
-  if (name === 'user-agent' && typeof value === 'string') return 'token';
-  return OPEN_HEADERS.has(name) ? 'open' : LINK_HEADERS.has(name) ? 'link' : 'token';
+function valuesOf(owner: object, key: string): readonly unknown[] {
+  if (owner instanceof URLSearchParams) return owner.getAll(key);
+  const pairs: unknown = Reflect.get(owner, 'v');
+  return (Array.isArray(pairs) ? pairs : []).flatMap((pair: unknown) => (Array.isArray(pair) && pair[0] === key ? [pair[1]] : []));
 }
 
 /** Of a client of the node. */
 function isRequest(owner: object): owner is { path: string; body: Uint8Array } {
   return isRecord(owner) && ['method', 'path', 'query', 'headers'].every((key) => key in owner) && owner.body instanceof Uint8Array;
-}
-/** The tree reads documents, by their keys; a form may have a command in it. */
-function bodyDoor({ path, body }: { path: string; body: Uint8Array }): Door {
-  return TEXT_BODIES.test(path) || isDocument(new TextDecoder().decode(body)) ? 'free' : 'secret';
 }
 function isDocument(text: unknown): boolean {
   return typeof text === 'string' && documentOf(text) !== undefined;

@@ -1,7 +1,8 @@
-/** Files that the node reads, of which parts are secret. */
+/** Files that the node reads, and paths of requests, of which parts are secret. */
 import { withResponses } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
 import type { Door, Doors, Place } from './doors.ts';
 import { parsedOf } from './encodings.ts';
+import { pathText } from './requests.ts';
 
 /** Variables and annotations that device plugins gave, in the node's record. */
 export function devicesText(text: string, made: (value: string, at: Place) => string, doors: Pick<Doors, 'of'>): string {
@@ -31,7 +32,8 @@ export function downwardText(text: string, known: (value: string) => string | nu
 }
 
 /** Of each part apart: nothing of it is looked for elsewhere. */
-export function partsText(door: 'folder' | 'bundle', text: string, like: (part: string) => string): string {
+export function partsText(door: 'folder' | 'bundle' | 'address', text: string, like: (part: string) => string): string {
+  if (door === 'address') return pathText(text, like);
   return door === 'folder' ? folderText(text, like) : bundleText(text, like);
 }
 

@@ -151,6 +151,7 @@ export class Secrets {
         return this.#label(text);
       case 'folder':
       case 'bundle':
+      case 'address':
         return partsText(at.door, text, (part) => this.#known.of(part) ?? this.#like(part, (draw, more) => likeText(part, draw, more)));
       case 'downward':
         return downwardText(text, (value) => this.#known.of(value));
@@ -332,7 +333,6 @@ export class Secrets {
   }
 
   #likeBytes(bytes: Uint8Array, key: string): Uint8Array {
-    if (this.#hash === null) return bytes;
     const made = this.#like(bytesKey(key), (draw) => bytesKey(encodedBase64(likeBytes(bytes, draw))));
     return decodedBase64(made.slice(BYTES.length)) ?? bytes;
   }

@@ -128,20 +128,45 @@ function volumes(h: VirtualNode): void {
   run(h, 'applied', {}, { annotations: cut });
 }
 
+/** Paths that are no page's, parts of one that are no name, and values that the node cannot read. */
+async function oddRequests(ask: (o: Partial<HttpRequest>) => Promise<void>): Promise<void> {
+  const query = (o: Record<string, string>) => new URLSearchParams(o);
+  await ask({ path: `/${hidden('path')}/default` });
+  await ask({ path: `/../${hidden('up')}` });
+  await ask({ path: `/run/default/${hidden('no name')}/main`, method: 'POST', query: query({ cmd: 'x' }) });
+  await ask({ path: `/containerLogs/default/csi/main/${hidden('more, than there is')}` });
+  await ask({ path: '/pods', query: query({ [hidden('alone')]: '' }) });
+  const logs = { tailLines: hidden('tail'), sinceTime: hidden('time'), follow: hidden('flag'), stream: hidden('stream') };
+  for (const [name, value] of Object.entries(logs)) await ask({ path: '/containerLogs/default/csi/main', query: query({ [name]: value }) });
+  await ask({ path: '/healthz', query: query({ verbose: hidden('verbose') }) });
+  await ask({ path: '/logs/', query: query({ query: 'kubelet', pattern: hidden('pattern'), tailLines: '5' }) });
+  // A short one is compared by its length.
+  await ask({ path: '/logs/', query: query({ query: 'kubelet', pattern: 'k9' }) });
+  await ask({ path: '/debug/flags/v', method: 'PUT', body: Buffer.from(hidden('level')) });
+}
+
 it('no secret in manifests that are wrong, volumes and odd requests is written, and all replays without a divergence', {
   timeout: 120_000,
 }, async () => {
   const daemons: string[][] = [];
   const handlers: Served = new Map();
+  const journalled: string[] = [];
   await using h = await cluster({
     ...{ servers: true, drivers: true, flags: { record: '/node.rec' } },
     config: {
       ...{ enableServer: true, authentication: AUTHENTICATED },
       authorization: { mode: 'AlwaysAllow', webhook: { cacheAuthorizedTTL: 1, cacheUnauthorizedTTL: 1 } },
+      ...{ enableSystemLogQuery: true, featureGates: { NodeLogQuery: true } },
     } as object,
     ports: (ports) => ({
       ...ports,
       net: noting(ports.net, handlers),
+      journal: {
+        async *read(args) {
+          journalled.push(...args);
+          yield Buffer.from(args.includes('--field') ? 'kubelet.service\n' : 'a line\n');
+        },
+      },
     }),
     between(config, ports) {
       const lines: string[] = [];
@@ -171,13 +196,15 @@ it('no secret in manifests that are wrong, volumes and odd requests is written, 
     const nothing = { method: 'GET', path: '/', query: new URLSearchParams(), headers: {}, body: new Uint8Array() };
     void handlers
       .get(at)?.({ ...nothing, signal: new AbortController().signal, ...o })
-      .then(() => {
+      .then(async ({ body }) => {
+        if (typeof body === 'object' && Symbol.asyncIterator in body) for await (const _ of body);
         isAnswered = true;
       });
     await h.until('an answer', () => isAnswered, 30_000);
   };
   const headers = { referer: `/x?t=${hidden('referer')}`, origin: `http://a:${hidden('origin')}@h`, location: `/x?sig=${hidden('link')}` };
   await ask({ path: '/pods', query: new URLSearchParams({ sig: hidden('query'), code: hidden('code') }), headers });
+  await oddRequests(ask);
   const form = { 'content-type': 'application/x-www-form-urlencoded' };
   await ask({ method: 'POST', path: '/run/default/csi/main', headers: form, body: Buffer.from(`cmd=login ${hidden('form')}`) });
   await h.advance(90_000);
@@ -190,6 +217,7 @@ it('no secret in manifests that are wrong, volumes and odd requests is written, 
   // As the kubelet: all of its bytes.
   expect(outside).toContain('\ufeffhunter2-bom');
   expect([found(outside).length > 4, /token\.[0-9a-f]{8}-/.test(outside)]).toEqual([true, true]);
+  expect(found(journalled.join(' '))).toEqual(['pattern']);
   expect(daemons).toHaveLength(2);
   for (const lines of daemons) {
     expect(found(lines.join('\n'))).toEqual([]);

@@ -6,7 +6,8 @@ import type { RuntimeContainer } from '@actorlet/kubelet/machines/pod/runtime/se
 import { chooseTerminationMessage, headBytes } from '@actorlet/kubelet/machines/pod/runtime/terminationMessage.ts';
 import { describe, expect, test } from 'vitest';
 import { seeded } from '../../src/border.ts';
-import { type Door, READ_QUERIES } from '../../src/secrets/doors.ts';
+import type { Door } from '../../src/secrets/doors.ts';
+import { READ_QUERIES } from '../../src/secrets/requests.ts';
 import { Secrets } from '../../src/secrets/secrets.ts';
 import { revive } from '../../src/values.ts';
 import { planted } from './planted.ts';
@@ -245,10 +246,28 @@ describe('a stand-in', () => {
       return [...text.matchAll(/\bquery\.(?:get|has|getAll)\('(\w+)'\)/g)].map(([, name = '']) => name);
     });
     expect(read.length).toBeGreaterThan(20);
-    expect(read.filter((name) => !READ_QUERIES.has(name) && name !== 'cmd' && name !== 'command')).toEqual([]);
-    const query = new URLSearchParams();
+    expect(read.filter((name) => !READ_QUERIES.has(name))).toEqual([]);
+    const query = new URLSearchParams({ tailLines: '5', limitBytes: 'hunter2', sinceTime: '2026-01-02T03:04:05.6Z', follow: 'true' });
     const door = (key: string) => secrets().door(key, query, by('open', 'query'));
-    expect(['tailLines', 'sig', 'access_token', 'cmd'].map(door)).toEqual(['open', 'secret', 'secret', 'line']);
+    expect(['tailLines', 'sinceTime', 'follow', 'pod'].map(door)).toEqual(['open', 'open', 'open', 'open']);
+    expect(['limitBytes', 'sig', 'access_token', 'cmd'].map(door)).toEqual(['secret', 'secret', 'secret', 'line']);
+  });
+
+  it('is not made of paths of pages and names in them, and of all else of a path', ({ s }) => {
+    const files = globSync('{src/actors/edge,packages/{shown,deaths,faults}/src}/**/*.ts').map((file) => readFileSync(file, 'utf8'));
+    const served = files.flatMap((text) => [...text.matchAll(/'\/([a-z]+)': |table\.set\(\s*'(\w+)'|\['(\w+)', (?:\(?req|streams|with)/g)]);
+    const names = served.map((found) => found.slice(1).find((name) => name !== undefined) ?? '');
+    expect(names).toEqual(expect.arrayContaining(['containerLogs', 'pods', 'inject', 'death', 'checkpoint', 'exec', 'record']));
+    expect(names.filter((name) => s.text(`/${name}/a`, by('address')) !== `/${name}/a`)).toEqual([]);
+    const open = '/containerLogs/default/web-1.a_b/main';
+    expect([open, '/logs/a b.log', '/', ''].map((path) => s.text(path, by('address')))).toEqual([open, '/logs/a b.log', '/', '']);
+    expect(s.text('/hunter2/default', by('address'))).toMatch(/^\/(?!hunter2)[a-z]{6}\d\/(?!default)[a-z]{7}$/);
+    expect(s.text('/run/default/p@ss word/main', by('address'))).toMatch(/^\/run\/default\/(?!p@ss)[a-z].[a-z]{2} [a-z]{4}\/main$/);
+    const asked = (path: string, text: string) =>
+      s.door('body', { method: 'POST', path, query: null, headers: {}, body: Buffer.from(text) }, OPEN);
+    expect([asked('/inject', 'faults:\n- kind: x\n'), asked('/debug/flags/v', '4'), asked('/debug/flags/v', 'hunter2')]).toEqual([
+      ...['free', 'free', 'secret'],
+    ]);
   });
 
   it('stays hidden in what a runtime says of an image, and a name stays where a variable has it for its value', ({ s }) => {
