@@ -16,7 +16,7 @@ import { bodyDoor, headerDoor, queryDoor } from './requests.ts';
 /**
  * - `open`: nothing secret by its position. `free`: text of people and programs, likewise.
  * - `secret`: all of it.
- * - `words`: words of a command and values of the environment. `$(NAME)` stays, which the tree expands. `line`: several in one text.
+ * - `words`: words of a container's command and values of its environment. `$(NAME)` stays, which the tree expands. `line`: several in one text.
  * - `variable`: `NAME=VALUE`, of which the value is secret. `variables`: a file of such lines.
  * - `base64`: the bytes that it holds in base64. `auth`: a name and a password in base64.
  * - `credentials`: JSON with credentials of registries. `credentials64`: the same in base64.
@@ -92,8 +92,8 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   // The last ones are mistakes of people, and a step of an image's history.
   ...['command', 'cmd', 'args', 'arg', 'arguments', 'commands', 'entrypoint', 'created_by'].map((key): [string, Rule] => [
     key,
-    // Those of a credential program are not expanded.
-    (value, _, owner) => (areWords(value) ? ('matchImages' in owner ? 'secret' : 'words') : 'open'),
+    // Those of probes, hooks and programs of the node are not expanded.
+    (value, at) => (!areWords(value) ? 'open' : CONTAINERS.has(at.key) ? 'words' : 'secret'),
   ]),
   ['path', (_, at) => (at.key === 'httpGet' ? 'link' : 'open')],
   ['host', (_, at) => (HOST_OWNERS.has(at.key) ? 'image' : 'open')],
@@ -106,16 +106,15 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['root', (value, _, owner) => (typeof value === 'string' && SUB_PATH.test(String(Reflect.get(owner, 'path'))) ? 'folder' : 'open')],
   ['mountOptions', () => 'option'],
   ['mountFlags', () => 'option'],
-  ['options', (value, at) => (at.key === 'flexVolume' ? 'words' : areWords(value) ? 'option' : 'open')],
+  ['options', (value, at) => (at.key === 'flexVolume' ? 'secret' : areWords(value) ? 'option' : 'open')],
 ]);
 /** As the API and CRI call it, and as people do. */
 const ENVIRONMENT = /^env(?!from$)[a-z]*$/i;
 const NOT_VALUES: ReadonlySet<string> = new Set(['name', 'key', 'valueFrom']);
 const HTTP_GET: ReadonlySet<string> = new Set(['path', 'port', 'host', 'scheme', 'httpHeaders']);
+const CONTAINERS: ReadonlySet<string> = new Set(['containers', 'initContainers', 'ephemeralContainers']);
 /** Where a key may be a slip of the pen: the tree does not know such a field, and says its name alone. */
-const WITH_WORDS: ReadonlySet<string> = new Set(
-  ['containers', 'initContainers', 'ephemeralContainers'].concat(['exec', 'postStart', 'preStop', 'httpHeaders']),
-);
+const WITH_WORDS: ReadonlySet<string> = new Set([...CONTAINERS, 'exec', 'postStart', 'preStop', 'httpHeaders']);
 const WORD_KEYS = ['command', 'args', 'env', 'exec', 'value'];
 const SLIPS_MAX = 1_000;
 const SLIP_CHARS_MAX = 40;
@@ -124,6 +123,8 @@ export class Doors {
   readonly #isPrivate: boolean;
   /** Variables of which the pod makes names of folders: names stay. */
   readonly #open = new WeakSet<object>();
+  /** Variables of programs of the node, which are not expanded. */
+  readonly #fixed = new WeakSet<object>();
   /** Labels of people, and what selects them. Those of nodes are compared with what drivers and the node itself say. */
   readonly #labels = new WeakSet<object>();
   readonly #projected = new ProjectedFiles();
@@ -152,7 +153,7 @@ export class Doors {
       default:
         return at.door;
     }
-    if (ENVIRONMENT.test(at.key) && !NOT_VALUES.has(key)) return key !== 'value' ? 'secret' : this.#open.has(owner) ? 'open' : 'words';
+    if (ENVIRONMENT.test(at.key) && !NOT_VALUES.has(key)) return key === 'value' ? this.#variable(owner) : 'secret';
     if (at.key === 'httpGet' ? !HTTP_GET.has(key) : WITH_WORDS.has(at.key) && this.#isSlip(key)) return 'secret';
     switch (at.key) {
       case 'httpHeaders':
@@ -176,14 +177,14 @@ export class Doors {
         if (this.#isPrivate && (this.#labels.has(owner) || POD_UID in owner) && isOfPeople(key)) return 'label';
         break;
     }
-    if (DRIVER_RECORDS.has(at.key) && !NODE_KEY.test(key)) return 'words';
+    if (DRIVER_RECORDS.has(at.key) && !NODE_KEY.test(key)) return 'secret';
     if (this.#isPrivate) {
       if (key === 'values' && this.#labels.has(owner)) return 'label';
       if (key === 'value' && isServed(owner)) return 'piece';
       this.#noteLabels(owner, key);
     }
     if (owner instanceof URLSearchParams || isQuery(owner)) return queryDoor(key, valuesOf(owner, key));
-    if (ENVIRONMENT.test(key)) return this.#environment(owner, key);
+    if (ENVIRONMENT.test(key)) return this.#environment(owner, key, at);
     if ((key === 'body' || key === 'path') && isRequest(owner)) return key === 'path' ? 'address' : bodyDoor(owner);
     if (key === 'spec') this.#projected.note(owner);
     if (key === 'items' && Reflect.get(owner, 'kind') === 'SecretList') this.#noteSecrets(Reflect.get(owner, key));
@@ -247,6 +248,10 @@ export class Doors {
     return holds === 'secrets' ? 'secret' : 'open';
   }
 
+  #variable(owner: object): Door {
+    return this.#open.has(owner) ? 'open' : this.#fixed.has(owner) ? 'secret' : 'words';
+  }
+
   #isSlip(key: string): boolean {
     if (RULES.has(key) || WORD_KEYS.includes(key) || key.length > SLIP_CHARS_MAX) return false;
     const known = this.#slips.get(key);
@@ -278,8 +283,9 @@ export class Doors {
   }
 
   /** Of a list of `{name, value}` the items say more. */
-  #environment(owner: object, key: string): Door {
+  #environment(owner: object, key: string, at: Place): Door {
     const value: unknown = Reflect.get(owner, key);
+    if (Array.isArray(value) && !CONTAINERS.has(at.key)) for (const item of value as unknown[]) if (isRecord(item)) this.#fixed.add(item);
     if (!Array.isArray(value)) return isRecord(value) && Object.values(value).every((item) => typeof item === 'string') ? 'secret' : 'open';
     if (value.some((item) => typeof item === 'string')) return 'variable';
     const mounts: unknown = Reflect.get(owner, 'volumeMounts');

@@ -19,7 +19,7 @@ const VALUE_QUERIES: ReadonlySet<string> = new Set(
 );
 const VALUE = /^(?:[+-]?[\d.,]{0,19}[a-z]{0,2}|true|false|all|std(?:out|err)|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+))$/i;
 /** Words of commands, and what is looked for in logs. */
-const WORD_QUERIES = { cmd: 'line', command: 'words', pattern: 'secret' } as const;
+const WORD_QUERIES = { cmd: 'line', command: 'secret', pattern: 'secret' } as const;
 /** What the tree reads of the query of a request. */
 export const READ_QUERIES: ReadonlySet<string> = new Set([...NAME_QUERIES, ...VALUE_QUERIES, ...Object.keys(WORD_QUERIES)]);
 
@@ -35,7 +35,7 @@ const NAME = /^[\w.:-]*$/;
 const YAML_BODIES = /^\/inject(?:\/|$)/;
 
 /** A query, also in the JSON of a recording: what is no name of a parameter is told by its `values`. */
-export function queryDoor(key: string, values: readonly unknown[]): 'open' | 'line' | 'words' | 'secret' {
+export function queryDoor(key: string, values: readonly unknown[]): 'open' | 'line' | 'secret' {
   if (Object.hasOwn(WORD_QUERIES, key)) return WORD_QUERIES[key as keyof typeof WORD_QUERIES];
   if (NAME_QUERIES.has(key)) return 'open';
   return VALUE_QUERIES.has(key) && values.every((value) => VALUE.test(String(value))) ? 'open' : 'secret';

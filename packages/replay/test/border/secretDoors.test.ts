@@ -77,7 +77,7 @@ interface Lived {
 }
 
 const line = (text: string) => !/[\r\n]/.test(text);
-/** Of a credential program, whose arguments nobody expands. */
+/** Of a credential program, a probe, a hook and a request, whose words nobody expands. */
 const NOT_EXPANDED = '$(Correct_Horse_4711)';
 const header = (text: string) => line(text) && /^[\x20-\x7e\t]+$/.test(text);
 
@@ -93,7 +93,10 @@ async function lived(more: object = {}): Promise<Lived> {
       {
         ...{ name: 'helper', matchImages: ['registry.helper.test'], defaultCacheMs: 0, apiVersion: 'credentialprovider.kubelet.k8s.io/v1' },
         args: ['--key', pile.text('arguments of a credential program'), NOT_EXPANDED],
-        env: [{ name: 'KEY', value: pile.text('environment of a credential program') }],
+        env: [
+          { name: 'KEY', value: pile.text('environment of a credential program') },
+          { name: 'MORE', value: NOT_EXPANDED },
+        ],
       },
     ],
     run: async () =>
@@ -231,7 +234,7 @@ async function pods(h: VirtualNode, pile: Pile, secretWord: string): Promise<voi
     { name: 'X-Api-Key', value: pile.text(`key of ${what}`, header) },
   ];
   const path = (what: string) => `/healthz?token=${encodeURIComponent(pile.text(`query of ${what}`))}`;
-  const command = (what: string) => ['sh', '-c', pile.text(`words of ${what}`)];
+  const command = (what: string) => ['sh', '-c', pile.text(`words of ${what}`), NOT_EXPANDED];
   create(h, 'words', {
     container: {
       command: ['run', pile.text('a command')],
@@ -316,7 +319,7 @@ async function requests(h: VirtualNode, pile: Pile, handlers: Served): Promise<v
     await h.until('an answer', () => reply !== undefined, 30_000);
     return reply as HttpReply;
   };
-  const admin = { pod: 'default/words', cmd: ['login', pile.text('words of exec on the admin socket')] };
+  const admin = { pod: 'default/words', cmd: ['login', pile.text('words of exec on the admin socket'), NOT_EXPANDED] };
   await ask('/admin.sock', { method: 'POST', path: '/exec', body: new TextEncoder().encode(JSON.stringify(admin)) });
   const bearer = {
     authorization: `Bearer ${pile.text('token of a request', header)}`,
@@ -335,6 +338,7 @@ async function requests(h: VirtualNode, pile: Pile, handlers: Served): Promise<v
     query: new URLSearchParams([
       ['command', 'login'],
       ['command', pile.text('?command= of /exec')],
+      ['command', NOT_EXPANDED],
       ['output', '1'],
     ]),
   });
