@@ -39,6 +39,7 @@ import { isWanted, type PodRecord, podsView } from '../../src/machines/pods/mana
 import { type StatusEntry, statusesView } from '../../src/machines/pods/status/messages.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/wire/criCalls.ts';
+import { childrenOf } from '../../src/machines/xstate/inside.ts';
 import { dottedState } from '../../src/machines/xstate/words.ts';
 import type { Certificates } from '../../src/ports/certificates.ts';
 import type { Handling } from '../../src/ports/handling.ts';
@@ -140,6 +141,8 @@ export interface VirtualNode extends AsyncDisposable {
   state(path: string): string;
   actor(path: string): ActorState | undefined;
   containerState(pod: string, container: string): string;
+  /** States of the charts below an actor whose ids begin so, or match. */
+  charts(path: string, id: string | RegExp): string[];
 
   /** Steps from timer to timer until it holds. Throws with what was wanted. */
   until(what: string, look: () => unknown, withinMs?: number): Promise<void>;
@@ -486,11 +489,12 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     containerState(pod, container) {
       const record = self.record(pod);
       if (record === undefined) return '';
-      const worker = self.tree.actorAt(`node/pods/workers/${record.pod.metadata.uid}`)?.getSnapshot() as
-        | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
-        | undefined;
-      const value = worker?.children?.[`container:${container}`]?.getSnapshot().value;
-      return typeof value === 'string' ? value : '';
+      return self.charts(`node/pods/workers/${record.pod.metadata.uid}`, new RegExp(`^container:${container}$`))[0] ?? '';
+    },
+    charts(path, id) {
+      const ofActor = Object.entries(childrenOf(self.tree.actorAt(path) ?? null));
+      const named = ofActor.filter(([name]) => (typeof id === 'string' ? name.startsWith(id) : id.test(name)));
+      return named.map(([, child]) => dottedState((child?.getSnapshot() as { value?: unknown } | undefined)?.value));
     },
     async until(what, look, withinMs = 60_000) {
       const end = time.clock.monoMs() + withinMs;

@@ -95,10 +95,4 @@ export function onDiskNow(h: VirtualNode): string[] {
 }
 export const known = (h: VirtualNode) => [...(h.tree.registry.read(claimsView)?.value ?? new Map()).keys()];
 /** The state of a claim's chart, '' where there is none. */
-export function chart(h: VirtualNode, key: string): string {
-  const snapshot = h.tree.actorAt(CLAIMS)?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value?: unknown } }> }
-    | undefined;
-  const found = Object.entries(snapshot?.children ?? {}).find(([name]) => name.startsWith(`${key}#`));
-  return found === undefined ? '' : String(found[1].getSnapshot().value);
-}
+export const chart = (h: VirtualNode, key: string): string => h.charts(CLAIMS, `${key}#`)[0] ?? '';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeClaims } from '../../../src/machines/allocation/claims/checkpoint.ts';
 import { STATE } from '../claims/resourceClaims.ts';
 import { CLAIM_CASES } from './cluster/killClaims.ts';
-import { arranged } from './killing.ts';
+import { arranged, heal } from './killing.ts';
 
 /** The sweep that finds pods which went meanwhile, and the back-off of those that wait. */
 const RESTS_MS = 300_000;
@@ -15,6 +15,7 @@ describe('kill -9 while', () => {
     await h.crash();
     const text = h.fs.textOf(STATE);
     expect(() => (text === undefined ? undefined : decodeClaims(text))).not.toThrow();
+    heal(h);
     c.release?.(h);
     await h.boot();
     await h.until('it has come to rest', () => c.rests?.(h) === true, RESTS_MS);

@@ -3,8 +3,7 @@ import { criClient } from '../../../src/actors/runtime/client.ts';
 import { type PodRecord, podManagerAddr } from '../../../src/machines/pods/manager/messages.ts';
 import { plegAddr } from '../../../src/machines/runtime/pleg/messages.ts';
 import { MANIFESTS, pod, type VirtualNode } from '../virtualNode.ts';
-import { charts } from './cluster/killObjects.ts';
-import { BYSTANDERS, type KillCase } from './killing.ts';
+import { BYSTANDERS, type KillCase, sharing } from './killing.ts';
 
 const worker = (h: VirtualNode) => h.workerPath('subject');
 const slow =
@@ -12,15 +11,6 @@ const slow =
   (h: VirtualNode) => {
     h.faults.latencyMs[method] = ms;
   };
-const quick = (h: VirtualNode) => {
-  h.faults.latencyMs = {};
-  h.faults.deaf = false;
-  h.faults.away = false;
-  h.faults.fault = () => undefined;
-  h.fs.delayMs = () => 0;
-  h.fs.failing = () => undefined;
-  h.runtime.setCondition('NetworkReady', true, '');
-};
 const runs =
   (count = 1) =>
   (h: VirtualNode) =>
@@ -39,7 +29,6 @@ function starting(covers: string, hold: (h: VirtualNode) => void, more: Partial<
       h.write('subject', subject ?? pod('subject'));
       await h.until('the pod is known', () => h.record('subject'));
     },
-    release: quick,
     rests: runs(),
     ...rest,
   };
@@ -57,7 +46,6 @@ function ending(covers: string, hold: (h: VirtualNode) => void, more: Partial<Ki
       hold(h);
       h.remove('subject');
     },
-    release: quick,
     rests: gone,
     ...rest,
   };
@@ -74,7 +62,6 @@ function edited(covers: string, change: object, hold: (h: VirtualNode) => void, 
       hold(h);
       h.write('subject', pod('subject', { uid: 'pinned-1', ...change }));
     },
-    release: quick,
     rests: runs(),
     ...more,
   };
@@ -95,7 +82,6 @@ export const WORKER_CASES: KillCase[] = [
       await h.until('the sandbox is being made', () => h.record('subject') && h.state(worker(h)) === 'syncing.creatingSandbox');
       h.kill(worker(h));
     },
-    release: quick,
     rests: runs(),
   },
   {
@@ -112,7 +98,6 @@ export const WORKER_CASES: KillCase[] = [
       await h.advance(500);
       h.kill('node/runtime/cri');
     },
-    release: quick,
     rests: runs(),
   },
   starting('podWorker syncing.inspecting', slow('ListContainers', 200)),
@@ -136,7 +121,6 @@ export const WORKER_CASES: KillCase[] = [
       await h.until('main runs and second is being started', both);
       h.write('subject', pod('subject', { uid: 'pinned-1', lives: { second: 'startDelay=5s' }, spec: { ...two(), hostNetwork: true } }));
     },
-    release: quick,
     rests: runs(2),
   },
   {
@@ -345,9 +329,6 @@ export const POD_CASES: KillCase[] = [
       h.kill('node/foundation/checkpoint');
       h.kill('node/pods/podManager');
     },
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-    },
     rests: runs(),
   },
   {
@@ -361,7 +342,6 @@ export const POD_CASES: KillCase[] = [
       h.write('subject', pod('subject'));
       await h.boot();
     },
-    release: quick,
     rests: (h) => h.pods().length === 3,
   },
   { covers: 'config waiting', path: 'node/pods/config', options: { ...http, before: (h) => hang(h) }, release: answer },
@@ -374,93 +354,79 @@ export const POD_CASES: KillCase[] = [
       h.write('subject', pod('subject'));
       await h.boot();
     },
-    release: quick,
     rests: runs(),
   },
   { covers: 'config complete', path: 'node/pods/config', arrange: write, rests: runs() },
   { covers: 'status', path: 'node/pods/status', arrange: write, rests: runs() },
-  { covers: 'fileSource watch.trying.open', path: file, at: inFile('watch.trying.open') },
-  {
-    covers: 'fileSource watch.broken',
-    path: file,
-    arrange: async (h) => {
-      h.fs.watchRefused = 'EMFILE';
-      h.fs.breakWatches('queue overflow');
-      await h.settle();
+  ...sharing({ path: file }, [
+    { covers: 'fileSource watch.trying.open', at: inFile('watch.trying.open') },
+    {
+      covers: 'fileSource watch.broken',
+      arrange: async (h) => {
+        h.fs.watchRefused = 'EMFILE';
+        h.fs.breakWatches('queue overflow');
+        await h.settle();
+      },
+      at: inFile('watch.broken'),
     },
-    at: inFile('watch.broken'),
-    release: (h) => {
-      h.fs.watchRefused = undefined;
+    {
+      covers: 'fileSource files.listing',
+      arrange: async (h) => {
+        h.fs.delayMs = (op) => (op === 'readdir' ? 500 : 0);
+      },
+      at: inFile('files.listing'),
     },
-  },
-  {
-    covers: 'fileSource files.listing',
-    path: file,
-    arrange: async (h) => {
-      h.fs.delayMs = (op) => (op === 'readdir' ? 500 : 0);
+    {
+      // The watch tells of no file: everything is listed.
+      covers: 'fileSource files.relisting',
+      arrange: async (h) => {
+        h.fs.delayMs = (op) => (op === 'readdir' ? 500 : 0);
+        h.fs.breakWatches('queue overflow');
+      },
+      at: inFile('files.relisting'),
     },
-    at: inFile('files.listing'),
-    release: quick,
-  },
-  {
-    // The watch tells of no file: everything is listed.
-    covers: 'fileSource files.relisting',
-    path: file,
-    arrange: async (h) => {
-      h.fs.delayMs = (op) => (op === 'readdir' ? 500 : 0);
-      h.fs.breakWatches('queue overflow');
+    { covers: 'fileSource files.watching.idle', at: inFile('files.watching.idle') },
+    { covers: 'fileSource files.watching.settling', arrange: write, at: inFile('files.watching.settling'), rests: runs() },
+    {
+      covers: 'fileSource files.reading',
+      arrange: async (h) => {
+        h.fs.delayMs = (op) => (op === 'readFile' ? 500 : 0);
+        h.write('subject', pod('subject'));
+      },
+      at: inFile('files.reading'),
+      rests: runs(),
     },
-    at: inFile('files.relisting'),
-    release: quick,
-  },
-  { covers: 'fileSource files.watching.idle', path: file, at: inFile('files.watching.idle') },
-  { covers: 'fileSource files.watching.settling', path: file, arrange: write, at: inFile('files.watching.settling'), rests: runs() },
-  {
-    covers: 'fileSource files.reading',
-    path: file,
-    arrange: async (h) => {
-      h.fs.delayMs = (op) => (op === 'readFile' ? 500 : 0);
-      h.write('subject', pod('subject'));
+    {
+      // The path is not there; the bystanders come from the URL.
+      covers: 'fileSource files.missing',
+      options: { config: { ...http.config, staticPodPath: '/not-there' }, before: serveBystanders },
+      at: inFile('files.missing'),
     },
-    at: inFile('files.reading'),
-    release: quick,
-    rests: runs(),
-  },
-  {
-    // The path is not there; the bystanders come from the URL.
-    covers: 'fileSource files.missing',
-    path: file,
-    options: { config: { ...http.config, staticPodPath: '/not-there' }, before: serveBystanders },
-    at: inFile('files.missing'),
-  },
-  {
-    covers: 'fileSource files.unreadable',
-    path: file,
-    arrange: async (h) => {
-      h.fs.failing = (op, path) => (op === 'readdir' && path === MANIFESTS ? 'EIO' : undefined);
-      await h.until('a listing failed', () => inFile('files.unreadable')(h));
+    {
+      covers: 'fileSource files.unreadable',
+      arrange: async (h) => {
+        h.fs.failing = (op, path) => (op === 'readdir' && path === MANIFESTS ? 'EIO' : undefined);
+        await h.until('a listing failed', () => inFile('files.unreadable')(h));
+      },
+      at: inFile('files.unreadable'),
     },
-    at: inFile('files.unreadable'),
-    release: quick,
-  },
-  {
-    covers: 'httpSource fetching',
-    path: 'node/pods/sources/http',
-    options: http,
-    arrange: async (h) => hang(h),
-    release: answer,
-  },
-  { covers: 'httpSource waiting', path: 'node/pods/sources/http', options: http },
-  {
-    covers: 'httpSource failing',
-    path: 'node/pods/sources/http',
-    options: http,
-    arrange: async (h) => {
-      h.net.getBody = () => Promise.reject(new Error('connection refused'));
+  ]),
+  ...sharing({ path: 'node/pods/sources/http', options: http }, [
+    {
+      covers: 'httpSource fetching',
+      arrange: async (h) => hang(h),
+      release: answer,
     },
-    release: answer,
-    errors: /connection refused/,
-  },
+    { covers: 'httpSource waiting' },
+    {
+      covers: 'httpSource failing',
+      arrange: async (h) => {
+        h.net.getBody = () => Promise.reject(new Error('connection refused'));
+      },
+      release: answer,
+      errors: /connection refused/,
+    },
+  ]),
 ];
 
 const EMPTY = new TextEncoder().encode('{"apiVersion":"v1","kind":"PodList","items":[]}');
@@ -476,9 +442,9 @@ function serveBystanders(h: VirtualNode): void {
   h.net.getBody = () => Promise.resolve({ status: 200, body });
 }
 export const RUNTIME_CASES: KillCase[] = [
-  { covers: 'criLink connecting', path: cri, arrange: async (h) => redial(h), release: quick },
+  { covers: 'criLink connecting', path: cri, arrange: async (h) => redial(h) },
   { covers: 'criLink ready.waiting', path: cri },
-  { covers: 'criLink ready.polling', path: cri, arrange: async (h) => slow('Status')(h), release: quick },
+  { covers: 'criLink ready.polling', path: cri, arrange: async (h) => slow('Status')(h) },
   {
     covers: 'criLink lost',
     path: cri,
@@ -486,45 +452,38 @@ export const RUNTIME_CASES: KillCase[] = [
       h.faults.away = true;
       h.runtime.dropStreams();
     },
-    release: quick,
   },
-  { covers: 'pleg relist.waiting', path: pleg, at: inPleg('relist.waiting') },
-  { covers: 'pleg relist.soon', path: pleg, arrange: write, at: inPleg('relist.soon'), rests: runs() },
-  {
-    covers: 'pleg relist.now',
-    path: pleg,
-    // A hint about something nobody knows, and the question whose it is fails.
-    arrange: async (h) => {
-      h.faults.fault = (_, req) =>
-        JSON.stringify(req).includes('unknown') ? { kind: 'refuse', code: 2, details: 'cannot say' } : undefined;
-      h.tree.registry.send(plegAddr, { type: 'pleg.hint', id: 'unknown', kind: 'stopped' });
-      await h.settle();
+  ...sharing({ path: pleg }, [
+    { covers: 'pleg relist.waiting', at: inPleg('relist.waiting') },
+    { covers: 'pleg relist.soon', arrange: write, at: inPleg('relist.soon'), rests: runs() },
+    {
+      covers: 'pleg relist.now',
+      // A hint about something nobody knows, and the question whose it is fails.
+      arrange: async (h) => {
+        h.faults.fault = (_, req) =>
+          JSON.stringify(req).includes('unknown') ? { kind: 'refuse', code: 2, details: 'cannot say' } : undefined;
+        h.tree.registry.send(plegAddr, { type: 'pleg.hint', id: 'unknown', kind: 'stopped' });
+        await h.settle();
+      },
+      at: inPleg('relist.now'),
     },
-    at: inPleg('relist.now'),
-    release: quick,
-  },
-  {
-    covers: 'pleg relist.listing',
-    path: pleg,
-    arrange: async (h) => slow('ListPodSandbox')(h),
-    at: inPleg('relist.listing'),
-    release: quick,
-  },
-  { covers: 'pleg relist.noRuntime', path: pleg, arrange: async (h) => away(h), at: inPleg('relist.noRuntime'), release: quick },
-  { covers: 'pleg stream.noRuntime', path: pleg, arrange: async (h) => away(h), at: inPleg('stream.noRuntime'), release: quick },
-  { covers: 'pleg stream.open', path: pleg, at: inPleg('stream.open') },
-  {
-    covers: 'pleg stream.retrying',
-    path: pleg,
-    arrange: async (h) => {
-      h.faults.hintsRefused = 12;
-      h.runtime.dropStreams();
+    {
+      covers: 'pleg relist.listing',
+      arrange: async (h) => slow('ListPodSandbox')(h),
+      at: inPleg('relist.listing'),
     },
-    at: inPleg('stream.retrying'),
-    release: (h) => {
-      h.faults.hintsRefused = undefined;
+    { covers: 'pleg relist.noRuntime', arrange: async (h) => away(h), at: inPleg('relist.noRuntime') },
+    { covers: 'pleg stream.noRuntime', arrange: async (h) => away(h), at: inPleg('stream.noRuntime') },
+    { covers: 'pleg stream.open', at: inPleg('stream.open') },
+    {
+      covers: 'pleg stream.retrying',
+      arrange: async (h) => {
+        h.faults.hintsRefused = 12;
+        h.runtime.dropStreams();
+      },
+      at: inPleg('stream.retrying'),
     },
-  },
+  ]),
   { covers: 'imagePuller idle', path: 'node/runtime/imagePuller' },
   pulling('looking', slow('ImageStatus', 5_000)),
   pulling('collectingCredentials', (h) => {
@@ -545,7 +504,6 @@ export const RUNTIME_CASES: KillCase[] = [
       slow('PullImage', 5_000)(h);
       h.write('subject', pod('subject', { container: { image: 'large:1' } }));
     },
-    release: quick,
     rests: runs(),
   },
 ];
@@ -559,11 +517,7 @@ function pulling(state: string, hold: (h: VirtualNode) => void): KillCase {
       hold(h);
       h.write('subject', pod('subject', { container: { image: 'large:1' } }));
     },
-    at: (h) => charts(h, path, 'default/subject').includes(state),
-    release: (h) => {
-      quick(h);
-      h.fs.delayMs = () => 0;
-    },
+    at: (h) => h.charts(path, 'default/subject').includes(state),
     rests: runs(),
   };
 }
@@ -604,7 +558,6 @@ export const LINK_CASES: KillCase[] = (
       await up(h);
       await inFlight(h, () => h.remove('subject'));
     },
-    release: quick,
     rests: stops ? gone : runs(),
   }));
 });
@@ -622,7 +575,7 @@ const fullOfImages = {
 const housekeeping = 'node/reclaim/housekeeping';
 export const OTHER_CASES: KillCase[] = [
   { covers: 'sweeper idle', path: gc },
-  { covers: 'sweeper sweeping', path: gc, arrange: async (h) => slow('ListPodSandbox', 800)(h), release: quick },
+  { covers: 'sweeper sweeping', path: gc, arrange: async (h) => slow('ListPodSandbox', 800)(h) },
   {
     ...ending('sweeper sweeping', () => {}),
     covers: 'sweeper sweeping (a removal is with the runtime)',
@@ -647,7 +600,6 @@ export const OTHER_CASES: KillCase[] = [
     path: imageGc,
     options: fullOfImages,
     arrange: async (h) => slow('ListImages', 2_000)(h),
-    release: quick,
     rests: (h) => !h.runtime.dump().images.includes('left:1'),
     restsWithinMs: 600_000,
   },
@@ -656,7 +608,6 @@ export const OTHER_CASES: KillCase[] = [
     path: imageGc,
     options: fullOfImages,
     arrange: async (h) => slow('RemoveImage', 2_000)(h),
-    release: quick,
     rests: (h) => !h.runtime.dump().images.includes('left:1'),
     restsWithinMs: 600_000,
   },
@@ -674,80 +625,63 @@ export const OTHER_CASES: KillCase[] = [
     at: (h) => h.state(housekeeping) === 'sweeping',
   },
   { covers: 'checkpoint serving', path: 'node/foundation/checkpoint' },
-  { covers: 'server listening', path: 'node/edge/readOnly', options: { servers: true } },
-  {
-    covers: 'server opening',
-    path: 'node/edge/readOnly',
-    options: { servers: true },
-    arrange: async (h) => {
-      h.net.serve = () => new Promise((done) => void h.time.clock.setTimeout(done, 500));
-      h.kill('node/edge/readOnly');
+  ...sharing({ path: 'node/edge/readOnly', options: { servers: true } }, [
+    { covers: 'server listening' },
+    {
+      covers: 'server opening',
+      arrange: async (h) => {
+        h.net.serve = () => new Promise((done) => void h.time.clock.setTimeout(done, 500));
+        h.kill('node/edge/readOnly');
+      },
     },
-    release: (h) => {
-      h.net.serve = () => Promise.resolve();
+    {
+      covers: 'server blocked',
+      arrange: async (h) => {
+        h.net.serve = () => Promise.reject(new Error('address already in use'));
+        h.kill('node/edge/readOnly');
+      },
     },
-  },
-  {
-    covers: 'server blocked',
-    path: 'node/edge/readOnly',
-    options: { servers: true },
-    arrange: async (h) => {
-      h.net.serve = () => Promise.reject(new Error('address already in use'));
-      h.kill('node/edge/readOnly');
+    {
+      // A crash in the layer before stops the edge in order: its servers close.
+      covers: 'server closing',
+      arrange: async (h) => {
+        h.net.closeMs = 1_000;
+        h.kill('node/foundation');
+      },
     },
-    release: (h) => {
-      h.net.serve = () => Promise.resolve();
-    },
-  },
-  {
-    // A crash in the layer before stops the edge in order: its servers close.
-    covers: 'server closing',
-    path: 'node/edge/readOnly',
-    options: { servers: true },
-    arrange: async (h) => {
-      h.net.closeMs = 1_000;
-      h.kill('node/foundation');
-    },
-  },
+  ]),
   { covers: 'supervisor running', path: 'node/pods' },
   {
     covers: 'supervisor restarting',
     path: 'node/runtime',
     arrange: async (h) => void h.kill('node/runtime/pleg'),
   },
-  {
-    covers: 'supervisor starting',
-    path: 'node/edge',
-    options: { servers: true },
-    arrange: async (h) => {
-      h.net.serve = () => new Promise((done) => void h.time.clock.setTimeout(done, 2_000));
-      h.kill('node/edge');
+  ...sharing({ path: 'node/edge', options: { servers: true } }, [
+    {
+      covers: 'supervisor starting',
+      arrange: async (h) => {
+        h.net.serve = () => new Promise((done) => void h.time.clock.setTimeout(done, 2_000));
+        h.kill('node/edge');
+      },
     },
-    release: (h) => {
-      h.net.serve = () => Promise.resolve();
+    {
+      covers: 'supervisor stopping',
+      arrange: async (h) => {
+        h.net.closeMs = 1_000;
+        h.kill('node/foundation');
+      },
     },
-  },
-  {
-    covers: 'supervisor stopping',
-    path: 'node/edge',
-    options: { servers: true },
-    arrange: async (h) => {
-      h.net.closeMs = 1_000;
-      h.kill('node/foundation');
+    {
+      covers: 'supervisor parked',
+      errors: /it is parked/,
+      arrange: async (h) => {
+        for (let i = 0; i < 8 && h.state('node/edge') !== 'parked'; i++) {
+          await h.until('the server runs', () => h.state('node/edge/healthz') === 'listening');
+          h.kill('node/edge/healthz');
+          await h.settle();
+        }
+      },
+      restsWithinMs: 120_000,
     },
-  },
-  {
-    covers: 'supervisor parked',
-    errors: /it is parked/,
-    path: 'node/edge',
-    options: { servers: true },
-    arrange: async (h) => {
-      for (let i = 0; i < 8 && h.state('node/edge') !== 'parked'; i++) {
-        await h.until('the server runs', () => h.state('node/edge/healthz') === 'listening');
-        h.kill('node/edge/healthz');
-        await h.settle();
-      }
-    },
-    restsWithinMs: 120_000,
-  },
+  ]),
 ];

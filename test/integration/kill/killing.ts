@@ -17,7 +17,7 @@ export interface KillCase {
   arrange?(h: VirtualNode): Promise<void>;
   /** What must hold at the kill. Default: the actor's state is the one in `covers`. */
   at?(h: VirtualNode): boolean;
-  /** Lets go of what held the state open. */
+  /** What else lets go of what held the state open: before it, all is {@link heal healed}. */
   release?(h: VirtualNode): void;
   /** The subject has come to rest. */
   rests?(h: VirtualNode): boolean;
@@ -26,6 +26,34 @@ export interface KillCase {
   story?: string;
   /** Errors in the log that belong to the story. */
   errors?: RegExp;
+}
+
+/** Cases that have this in common. */
+export function sharing<C extends Partial<KillCase>>(
+  common: C,
+  cases: readonly (Omit<KillCase, keyof C> & Partial<KillCase>)[],
+): KillCase[] {
+  return cases.map((c) => ({ ...common, ...c }) as KillCase);
+}
+
+/** Nothing that a story put in the way is in the way any more: everything around the node answers at once, and rightly. */
+export function heal(h: VirtualNode): void {
+  const [atOnce, never] = [() => 0, () => undefined];
+  Object.assign(h.faults, { latencyMs: {}, fault: never, deaf: false, away: false, hintsRefused: undefined });
+  h.runtime.setCondition('NetworkReady', true, '');
+  Object.assign(h.fs, { delayMs: atOnce, failing: never, watchRefused: undefined });
+  Object.assign(h.mounts.trouble, { delayMs: atOnce, failing: never });
+  Object.assign(h.cgroups, { delayMs: atOnce, failing: () => null });
+  Object.assign(h.iptables, { stuck: false, refused: '' });
+  Object.assign(h.logind, { callMs: 5, reachable: true });
+  h.net.serve = () => Promise.resolve();
+  Object.assign(h.probes, { answer: () => 200, afterMs: 1 });
+  Object.assign(h.kube, { initialEvents: 'send', progress: true });
+  Object.assign(h.kube.trouble, { verdict: () => ({ delayMs: 0 }), line: () => 'pass', down: false });
+  for (const driver of h.drivers.sockets.values()) driver.down = false;
+  Object.assign(h.drivers, { latencyMs: () => 1, answerMs: atOnce, fault: never });
+  Object.assign(h.devices, { latencyMs: () => 1, bindError: undefined });
+  Object.assign(h.dra, { latencyMs: () => 1, fault: never });
 }
 
 /** Healthy pods that must not notice anything. */
@@ -163,6 +191,7 @@ async function play(c: KillCase, { kill, look }: { kill: boolean; look?: () => v
       await h.settle();
       expect(h.events.some((e) => e.kind === 'child.exited' && e.path === path && e.reason.kind === 'killed')).toBe(true);
     }
+    heal(h);
     c.release?.(h);
     await h
       .until('every actor runs', () => notRunning(h).length === 0, 120_000)

@@ -2,7 +2,7 @@
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import { approve, deny, isPending, requests, virtualCertificates } from '../../cluster/virtualCertificates.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
-import type { KillCase } from '../killing.ts';
+import { sharing } from '../killing.ts';
 
 const CLIENT = 'node/api/clientCertificate';
 const SERVING = 'node/api/servingCertificate';
@@ -16,10 +16,6 @@ const client = {
 const NONE: KubeVerdict = { delayMs: 0 };
 const treat = (h: VirtualNode, verdict: KubeVerdict, match: RegExp): void => {
   h.kube.trouble.verdict = (r) => (match.test(`${r.verb} ${r.path}${r.query?.watch === 'true' ? ' watch' : ''}`) ? verdict : NONE);
-};
-const free = (h: VirtualNode): void => {
-  h.kube.trouble.verdict = () => NONE;
-  h.fs.delayMs = () => 0;
 };
 /** As a cluster that approves whatever waits. */
 const approved = (path: string) => (h: VirtualNode) => {
@@ -36,27 +32,23 @@ const anew = (hinder: (h: VirtualNode) => void) => async (h: VirtualNode) => {
   hinder(h);
   h.kill(CLIENT);
 };
-const rest = { path: CLIENT, options: client, release: free, rests: approved(CLIENT), restsWithinMs: 300_000 } as const;
 
-export const CERTIFICATE_CASES: KillCase[] = [
+export const CERTIFICATE_CASES = sharing({ path: CLIENT, options: client, rests: approved(CLIENT), restsWithinMs: 300_000 }, [
   {
-    ...rest,
     covers: 'certificate unmanaged',
     options: { ...client, certificates: virtualCertificates() },
     rests: (h) => h.state(CLIENT) === 'unmanaged',
   },
-  { ...rest, covers: 'certificate loading', arrange: anew(hold('readFile', /kubelet-client-current/)) },
-  { ...rest, covers: 'certificate asking.keying', arrange: anew(hold('readFile', /kubelet-client\.key/)) },
-  { ...rest, covers: 'certificate asking.requesting', arrange: anew((h) => treat(h, { delayMs: 2_000 }, /^POST .*signingrequests$/)) },
-  { ...rest, covers: 'certificate asking.waiting.looking', arrange: anew((h) => treat(h, { delayMs: 2_000 }, /^GET .*signingrequests$/)) },
-  { ...rest, covers: 'certificate asking.waiting.watching', arrange: waits },
+  { covers: 'certificate loading', arrange: anew(hold('readFile', /kubelet-client-current/)) },
+  { covers: 'certificate asking.keying', arrange: anew(hold('readFile', /kubelet-client\.key/)) },
+  { covers: 'certificate asking.requesting', arrange: anew((h) => treat(h, { delayMs: 2_000 }, /^POST .*signingrequests$/)) },
+  { covers: 'certificate asking.waiting.looking', arrange: anew((h) => treat(h, { delayMs: 2_000 }, /^GET .*signingrequests$/)) },
+  { covers: 'certificate asking.waiting.watching', arrange: waits },
   {
-    ...rest,
     covers: 'certificate asking.waiting.pausing',
     arrange: anew((h) => treat(h, { delayMs: 0, refuse: { status: 500 } }, /signingrequests watch/)),
   },
   {
-    ...rest,
     covers: 'certificate storing',
     arrange: async (h) => {
       await waits(h);
@@ -65,7 +57,6 @@ export const CERTIFICATE_CASES: KillCase[] = [
     },
   },
   {
-    ...rest,
     covers: 'certificate backingOff',
     arrange: async (h) => {
       await waits(h);
@@ -74,12 +65,10 @@ export const CERTIFICATE_CASES: KillCase[] = [
     restsWithinMs: 3_600_000,
   },
   {
-    ...rest,
     covers: 'certificate resting',
     arrange: async (h) => h.until('it has one', () => approved(CLIENT)(h)),
   },
   {
-    ...rest,
     covers: 'certificate unaddressed',
     path: SERVING,
     options: {
@@ -91,4 +80,4 @@ export const CERTIFICATE_CASES: KillCase[] = [
     },
     rests: approved(SERVING),
   },
-];
+]);

@@ -1,7 +1,6 @@
 /** The manager of ResourceClaims and workers that wait for it, killed in each state of each chart: what is prepared is used or unprepared. */
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
-import { dottedState } from '../../../../src/machines/xstate/words.ts';
 import {
   bind,
   CLAIMS,
@@ -30,13 +29,7 @@ const runs = (h: VirtualNode) => isReady(h, 'subject') && prepared(h) === 1 && o
 const gone = (h: VirtualNode) => inApi(h, 'subject') === undefined && prepared(h) === 0 && onDiskNow(h).length === 0;
 const worker = (h: VirtualNode) => `node/pods/workers/${inApi(h, 'subject')?.metadata.uid ?? ''}`;
 
-function chart(h: VirtualNode, name: string): string {
-  const snapshot = h.tree.actorAt(CLAIMS)?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
-    | undefined;
-  const found = Object.entries(snapshot?.children ?? {}).find(([id]) => id.startsWith(name));
-  return dottedState(found?.[1]?.getSnapshot().value);
-}
+const chart = (h: VirtualNode, name: string): string => h.charts(CLAIMS, name)[0] ?? '';
 async function plug(h: VirtualNode, health = false): Promise<void> {
   driver(h, { health: health ? [] : null });
   await registered(h);
@@ -52,14 +45,7 @@ async function bring(h: VirtualNode): Promise<void> {
   begin(h);
   await h.until('the subject runs', () => runs(h));
 }
-const release = (h: VirtualNode): void => {
-  h.fs.delayMs = () => 0;
-  h.fs.failing = () => undefined;
-  h.dra.latencyMs = () => 1;
-  h.dra.fault = () => undefined;
-  h.kube.trouble.verdict = () => NONE;
-  h.dra.back(SOCKET);
-};
+const release = (h: VirtualNode): void => h.dra.back(SOCKET);
 const hang = (h: VirtualNode): void => {
   h.dra.latencyMs = () => Number.POSITIVE_INFINITY;
 };

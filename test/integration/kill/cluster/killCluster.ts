@@ -4,7 +4,7 @@ import { criCall, criClient } from '../../../../src/actors/runtime/client.ts';
 import { eventsAddr } from '../../../../src/machines/foundation/messages.ts';
 import { createReady, drop } from '../../cluster/clusterPods.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
-import type { KillCase } from '../killing.ts';
+import { sharing } from '../killing.ts';
 
 const options = { cluster: true };
 const NODE = '/api/v1/nodes/n1';
@@ -12,16 +12,9 @@ const LEASES = '/apis/coordination.k8s.io/';
 const LATE: KubeVerdict = { delayMs: 2_000 };
 const NONE: KubeVerdict = { delayMs: 0 };
 
-/** Requests that match are treated so until {@link well}. */
+/** Requests that match are treated so until {@link heal}. */
 const treat = (h: VirtualNode, verdict: KubeVerdict, match: RegExp): void => {
   h.kube.trouble.verdict = (r) => (match.test(`${r.verb} ${r.path}${r.query?.watch === 'true' ? ' watch' : ''}`) ? verdict : NONE);
-};
-const well = (h: VirtualNode): void => {
-  h.kube.trouble.verdict = () => NONE;
-  h.kube.trouble.line = () => 'pass';
-  h.kube.initialEvents = 'send';
-  h.kube.progress = true;
-  h.kube.trouble.down = false;
 };
 const away = (h: VirtualNode): void => {
   h.kube.trouble.down = true;
@@ -35,7 +28,6 @@ const mirrored = (h: VirtualNode): boolean =>
 /** In the end the cluster has it all: the node, its lease, both mirrors with their statuses. */
 const whole = (h: VirtualNode): boolean => mirrored(h) && lease(h).ok && h.kube.handle({ verb: 'GET', path: NODE }).ok;
 const begin = (h: VirtualNode) => h.until('both mirrors are there', () => whole(h));
-const rest = { options, release: well, rests: whole } as const;
 /** Kills an actor so that it begins anew, with this in its way. */
 const anew = (path: string, hinder: (h: VirtualNode) => void) => async (h: VirtualNode) => {
   await begin(h);
@@ -52,12 +44,11 @@ const tell = (h: VirtualNode) =>
 const SOURCE = 'node/pods/sources/api';
 const writer = (h: VirtualNode): string => `node/api/podWriters/${h.uid('web')}`;
 
-export const CLUSTER_CASES: KillCase[] = [
-  { ...rest, covers: 'apiLink connecting', path: LINK, arrange: anew(LINK, (h) => treat(h, LATE, /version/)) },
-  { ...rest, covers: 'apiLink reachable.trusted', path: LINK, arrange: begin },
-  { ...rest, covers: 'status', story: 'status in a cluster', path: 'node/pods/status', arrange: begin },
+export const CLUSTER_CASES = sharing({ options, rests: whole }, [
+  { covers: 'apiLink connecting', path: LINK, arrange: anew(LINK, (h) => treat(h, LATE, /version/)) },
+  { covers: 'apiLink reachable.trusted', path: LINK, arrange: begin },
+  { covers: 'status', story: 'status in a cluster', path: 'node/pods/status', arrange: begin },
   {
-    ...rest,
     covers: 'apiLink reachable.doubted',
     path: LINK,
     arrange: async (h) => {
@@ -66,9 +57,8 @@ export const CLUSTER_CASES: KillCase[] = [
       h.tree.registry.send({ path: LINK }, { type: 'api.check' });
     },
   },
-  { ...rest, covers: 'apiLink lost.waiting', path: LINK, arrange: async (h) => begin(h).then(() => away(h)) },
+  { covers: 'apiLink lost.waiting', path: LINK, arrange: async (h) => begin(h).then(() => away(h)) },
   {
-    ...rest,
     covers: 'apiLink lost.asking',
     path: LINK,
     arrange: async (h) => {
@@ -78,10 +68,9 @@ export const CLUSTER_CASES: KillCase[] = [
     },
   },
 
-  { ...rest, covers: 'nodeStatus registering', path: STATUS, arrange: anew(STATUS, (h) => treat(h, LATE, /GET .*nodes/)) },
-  { ...rest, covers: 'nodeStatus unregistered', path: STATUS, arrange: anew(STATUS, (h) => treat(h, refuse(500), /nodes/)) },
+  { covers: 'nodeStatus registering', path: STATUS, arrange: anew(STATUS, (h) => treat(h, LATE, /GET .*nodes/)) },
+  { covers: 'nodeStatus unregistered', path: STATUS, arrange: anew(STATUS, (h) => treat(h, refuse(500), /nodes/)) },
   {
-    ...rest,
     covers: 'nodeStatus reporting',
     path: STATUS,
     arrange: async (h) => {
@@ -89,18 +78,17 @@ export const CLUSTER_CASES: KillCase[] = [
       treat(h, LATE, /nodes/);
     },
   },
-  { ...rest, covers: 'nodeStatus resting', path: STATUS, arrange: begin },
-  { ...rest, covers: 'nodeStatus toldToWait', path: STATUS, arrange: async (h) => begin(h).then(() => treat(h, BUSY, /nodes/)) },
-  { ...rest, covers: 'nodeStatus unreported', path: STATUS, arrange: async (h) => begin(h).then(() => treat(h, refuse(500), /nodes/)) },
+  { covers: 'nodeStatus resting', path: STATUS, arrange: begin },
+  { covers: 'nodeStatus toldToWait', path: STATUS, arrange: async (h) => begin(h).then(() => treat(h, BUSY, /nodes/)) },
+  { covers: 'nodeStatus unreported', path: STATUS, arrange: async (h) => begin(h).then(() => treat(h, refuse(500), /nodes/)) },
 
-  { ...rest, covers: 'lease acquiring', path: LEASE, arrange: anew(LEASE, (h) => treat(h, LATE, /leases/)) },
-  { ...rest, covers: 'lease missing', path: LEASE, arrange: anew(LEASE, (h) => treat(h, refuse(500), /leases/)) },
-  { ...rest, covers: 'lease holding', path: LEASE, arrange: begin },
-  { ...rest, covers: 'lease renewing', path: LEASE, arrange: async (h) => begin(h).then(() => treat(h, LATE, /leases/)) },
-  { ...rest, covers: 'lease toldToWait', path: LEASE, arrange: async (h) => begin(h).then(() => treat(h, BUSY, /leases/)) },
+  { covers: 'lease acquiring', path: LEASE, arrange: anew(LEASE, (h) => treat(h, LATE, /leases/)) },
+  { covers: 'lease missing', path: LEASE, arrange: anew(LEASE, (h) => treat(h, refuse(500), /leases/)) },
+  { covers: 'lease holding', path: LEASE, arrange: begin },
+  { covers: 'lease renewing', path: LEASE, arrange: async (h) => begin(h).then(() => treat(h, LATE, /leases/)) },
+  { covers: 'lease toldToWait', path: LEASE, arrange: async (h) => begin(h).then(() => treat(h, BUSY, /leases/)) },
 
   {
-    ...rest,
     covers: 'listWatch listing',
     path: SOURCE,
     arrange: anew(SOURCE, (h) => {
@@ -109,17 +97,15 @@ export const CLUSTER_CASES: KillCase[] = [
     }),
   },
   {
-    ...rest,
     covers: 'listWatch watching.streaming initial events',
     path: SOURCE,
     arrange: anew(SOURCE, (h) => {
       h.kube.trouble.line = () => 'silence';
     }),
   },
-  { ...rest, covers: 'listWatch watching.opening', path: SOURCE, arrange: anew(SOURCE, (h) => treat(h, LATE, /pods watch/)) },
-  { ...rest, covers: 'listWatch watching.listening', path: SOURCE, arrange: begin },
+  { covers: 'listWatch watching.opening', path: SOURCE, arrange: anew(SOURCE, (h) => treat(h, LATE, /pods watch/)) },
+  { covers: 'listWatch watching.listening', path: SOURCE, arrange: begin },
   {
-    ...rest,
     covers: 'listWatch watching.quiet',
     path: SOURCE,
     arrange: anew(SOURCE, (h) => {
@@ -127,11 +113,10 @@ export const CLUSTER_CASES: KillCase[] = [
       Object.assign(h.kube, { progress: false, initialEvents: 'refuse' });
     }),
   },
-  { ...rest, covers: 'listWatch backingOff', path: SOURCE, arrange: async (h) => begin(h).then(() => away(h)) },
+  { covers: 'listWatch backingOff', path: SOURCE, arrange: async (h) => begin(h).then(() => away(h)) },
 
-  { ...rest, covers: 'eventWriter idle', path: EVENTS, arrange: begin },
+  { covers: 'eventWriter idle', path: EVENTS, arrange: begin },
   {
-    ...rest,
     covers: 'eventWriter sending',
     path: EVENTS,
     arrange: async (h) => {
@@ -141,7 +126,6 @@ export const CLUSTER_CASES: KillCase[] = [
     },
   },
   {
-    ...rest,
     covers: 'eventWriter yielding',
     path: EVENTS,
     options: { ...options, before: ({ faults }: VirtualNode) => Object.assign(faults.latencyMs, { StopContainer: 3_000 }) },
@@ -156,7 +140,6 @@ export const CLUSTER_CASES: KillCase[] = [
     },
   },
   {
-    ...rest,
     covers: 'eventWriter waiting',
     path: EVENTS,
     arrange: async (h) => {
@@ -166,15 +149,13 @@ export const CLUSTER_CASES: KillCase[] = [
     },
   },
 
-  { ...rest, covers: 'podWriter resting', path: writer, arrange: begin },
+  { covers: 'podWriter resting', path: writer, arrange: begin },
   {
-    ...rest,
     covers: 'podWriter waiting',
     path: writer,
     options: { cluster: true, before: (h) => treat(h, refuse(500), /nodes/) },
   },
   {
-    ...rest,
     covers: 'podWriter acting',
     path: writer,
     arrange: async (h) => {
@@ -184,7 +165,6 @@ export const CLUSTER_CASES: KillCase[] = [
     },
   },
   {
-    ...rest,
     covers: 'podWriter backingOff',
     path: writer,
     arrange: async (h) => {
@@ -194,7 +174,6 @@ export const CLUSTER_CASES: KillCase[] = [
     },
   },
   {
-    ...rest,
     covers: 'podWriter holding',
     path: (h) => `node/api/podWriters/${h.uid('brief')}`,
     arrange: async (h) => {
@@ -205,9 +184,5 @@ export const CLUSTER_CASES: KillCase[] = [
       h.fs.failing = (_, path) => (path.includes('/volumes/') ? 'EBUSY' : undefined);
       drop(h, 'pods/brief-n1', 2);
     },
-    release: (h) => {
-      h.fs.failing = () => undefined;
-      well(h);
-    },
   },
-];
+]);

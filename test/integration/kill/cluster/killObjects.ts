@@ -1,14 +1,11 @@
 /** Who serves objects of the API to pods, killed in each state of each of its charts. */
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
-import type { Pod } from '../../../../src/machines/kube/types.ts';
-import { dottedState } from '../../../../src/machines/xstate/words.ts';
-import { post } from '../../cluster/clusterPods.ts';
+import { isReady, post } from '../../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
 const OBJECTS = 'node/services/objects';
 const TOKENS = 'node/services/tokens';
-const NS = '/api/v1/namespaces/default';
 const NONE: KubeVerdict = { delayMs: 0 };
 
 /** A pod that has a secret in its environment and a token in a volume. */
@@ -28,20 +25,9 @@ function bring(h: VirtualNode, o: { immutable?: boolean } = {}): void {
   });
   post(h, 'pods', subject);
 }
-function ready(h: VirtualNode): boolean {
-  const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/subject` });
-  return got.ok && (got.body as Pod).status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
-}
-/** States of the charts whose ids begin so. */
-export function charts(h: VirtualNode, path: string, id: string): string[] {
-  const snapshot = h.tree.actorAt(path)?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
-    | undefined;
-  const found = Object.entries(snapshot?.children ?? {}).filter(([name]) => name.startsWith(id));
-  return found.map(([, child]) => dottedState(child?.getSnapshot().value));
-}
+const ready = (h: VirtualNode) => isReady(h, 'subject');
 /** State of the chart whose id begins so, '' when there is none. */
-const chart = (h: VirtualNode, path: string, id: string): string => charts(h, path, id)[0] ?? '';
+const chart = (h: VirtualNode, path: string, id: string): string => h.charts(path, id)[0] ?? '';
 const late = (h: VirtualNode, match: RegExp): void => {
   h.kube.trouble.verdict = (r) =>
     match.test(`${r.verb} ${r.path}${r.query?.watch === 'true' ? ' watch' : ''}`) ? { delayMs: 3_000 } : NONE;
@@ -59,9 +45,6 @@ function object(state: string, o: { strategy?: string; immutable?: boolean; late
       if (o.late === undefined) await h.until('the subject is ready', () => ready(h));
     },
     at: (h) => chart(h, OBJECTS, 'secret default/s') === state,
-    release: (h) => {
-      h.kube.trouble.verdict = () => NONE;
-    },
     rests: ready,
   };
 }

@@ -1,14 +1,11 @@
 /** Who gets certificates and trust anchors for pods, killed in each state of each of its charts. */
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
-import type { Pod } from '../../../../src/machines/kube/types.ts';
-import { post } from '../../cluster/clusterPods.ts';
+import { isReady, post } from '../../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import { anchor, bundleVolume, certificateVolume, refuse, sign, withCertificates } from '../../volumes/podSigner.ts';
 import type { KillCase } from '../killing.ts';
-import { charts } from './killObjects.ts';
 
 const CERTIFICATES = 'node/services/podCertificates';
-const NS = '/api/v1/namespaces/default';
 const NONE: KubeVerdict = { delayMs: 0 };
 
 function bring(h: VirtualNode): void {
@@ -18,11 +15,8 @@ function bring(h: VirtualNode): void {
   const volumeMounts = ['identity', 'anchors'].map((name) => ({ name, mountPath: `/${name}` }));
   post(h, 'pods', pod('subject', { container: { volumeMounts }, spec: { nodeName: 'n1', serviceAccountName: 'default', volumes } }));
 }
-function ready(h: VirtualNode): boolean {
-  const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/subject` });
-  return got.ok && (got.body as Pod).status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
-}
-const chart = (h: VirtualNode): string => charts(h, CERTIFICATES, 'certificate#')[0] ?? '';
+const ready = (h: VirtualNode) => isReady(h, 'subject');
+const chart = (h: VirtualNode): string => h.charts(CERTIFICATES, 'certificate#')[0] ?? '';
 /** A signer that answers at once, from here on. */
 function signing(h: VirtualNode, answer: (h: VirtualNode) => void = sign): void {
   const tick = (): void => {
@@ -48,10 +42,7 @@ function certificate(state: string, more: Partial<KillCase> = {}): KillCase {
       });
     },
     at: (h) => chart(h) === state,
-    release: (h) => {
-      h.kube.trouble.verdict = () => NONE;
-      signing(h);
-    },
+    release: (h) => signing(h),
     rests: ready,
     restsWithinMs: 600_000,
     ...more,

@@ -1,16 +1,11 @@
 /** Who keeps the node's own cgroups, killed in each of its states. */
 import { pod, type VirtualNode } from '../../virtualNode.ts';
-import type { KillCase } from '../killing.ts';
+import { sharing } from '../killing.ts';
 
 const path = 'node/allocation/cgroups';
-const options = { cgroups: true };
 const enforced = (h: VirtualNode): boolean => h.state(path) === 'enforced';
 const slow = (h: VirtualNode): void => {
   h.cgroups.delayMs = (operation) => (operation === 'apply' || operation === 'create' ? 500 : 0);
-};
-const release = (h: VirtualNode): void => {
-  h.cgroups.delayMs = () => 0;
-  h.cgroups.failing = () => null;
 };
 /** All of it is made anew once its classes are gone. */
 async function begunAnew(h: VirtualNode): Promise<void> {
@@ -19,49 +14,34 @@ async function begunAnew(h: VirtualNode): Promise<void> {
   await h.until('it noticed', () => h.state(path) === 'renewFailed', 120_000);
 }
 
-export const CGROUP_CASES: KillCase[] = [
-  { options, covers: 'cgroups enforced', path, arrange: (h) => h.until('all is there', () => enforced(h)), rests: enforced },
-  { options, covers: 'cgroups renewFailed', path, arrange: begunAnew, rests: enforced },
+export const CGROUP_CASES = sharing({ path, options: { cgroups: true }, rests: enforced }, [
+  { covers: 'cgroups enforced', arrange: (h) => h.until('all is there', () => enforced(h)) },
+  { covers: 'cgroups renewFailed', arrange: begunAnew },
   {
-    options,
     covers: 'cgroups preparing',
-    path,
     arrange: async (h) => {
       await begunAnew(h);
       slow(h);
       await h.until('it begins anew', () => h.state(path) === 'preparing');
     },
-    release,
-    rests: enforced,
   },
   {
-    options,
     covers: 'cgroups enforcing',
-    path,
     arrange: async (h) => {
       await begunAnew(h);
       slow(h);
       await h.until('it sets the limits', () => h.state(path) === 'enforcing');
     },
-    release,
-    rests: enforced,
   },
   {
-    options,
     covers: 'cgroups awaitingDriver',
-    path,
     arrange: async (h) => {
       await h.crash();
       h.faults.away = true;
       await h.boot();
     },
-    release: (h) => {
-      h.faults.away = false;
-    },
-    rests: enforced,
   },
   {
-    options,
     covers: 'podWorker syncing.notYet',
     path: (h) => h.workerPath('subject'),
     arrange: async (h) => {
@@ -71,48 +51,34 @@ export const CGROUP_CASES: KillCase[] = [
       h.write('subject', pod('subject'));
       await h.until('it waits', () => h.record('subject') && h.state(h.workerPath('subject')) === 'syncing.notYet');
     },
-    release,
     rests: (h) => enforced(h) && h.phase('subject') === 'Running',
     restsWithinMs: 120_000,
   },
   {
-    options,
     covers: 'cgroups unprepared',
-    path,
     arrange: async (h) => {
       await begunAnew(h);
       h.cgroups.failing = (operation) => (operation === 'create' ? 'EIO' : null);
       await h.until('it cannot', () => h.state(path) === 'unprepared');
     },
-    release,
-    rests: enforced,
   },
   {
-    options,
     covers: 'cgroups notEnforced',
-    path,
     arrange: async (h) => {
       await begunAnew(h);
       h.cgroups.failing = (operation, at) => (operation === 'apply' && at === '/kubepods' ? 'EBUSY' : null);
       await h.until('it cannot', () => h.state(path) === 'notEnforced');
     },
-    release,
-    rests: enforced,
   },
   {
-    options,
     covers: 'cgroups renewing',
-    path,
     arrange: async (h) => {
       await h.until('all is there', () => enforced(h));
       slow(h);
       await h.until('it looks again', () => h.state(path) === 'renewing', 120_000);
     },
-    release,
-    rests: enforced,
   },
   {
-    options,
     covers: 'cgroupReaper sweeping',
     path: 'node/allocation/cgroupReaper',
     arrange: async (h) => {
@@ -122,7 +88,6 @@ export const CGROUP_CASES: KillCase[] = [
       await h.until('its group goes', () => h.state('node/allocation/cgroupReaper') === 'sweeping' && h.record('subject') === undefined);
     },
     at: (h) => h.state('node/allocation/cgroupReaper') === 'sweeping',
-    release,
     rests: (h) => ![...h.cgroups.groups.keys()].some((p) => p.startsWith('/kubepods/besteffort/pod') && h.cgroups.pidsIn(p).length === 0),
   },
-];
+]);

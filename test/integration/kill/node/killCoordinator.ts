@@ -1,21 +1,13 @@
 /** The coordinator of allocation, killed at rest and while a provider takes its time: the pod manager asks again. */
 import { pod, type VirtualNode } from '../../virtualNode.ts';
-import type { KillCase } from '../killing.ts';
+import { sharing } from '../killing.ts';
 
 const path = 'node/allocation/coordinator';
 const options = { config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' } };
 const amounts = { cpu: '1', memory: '64Mi' };
 const subject = pod('subject', { container: { resources: { requests: amounts, limits: amounts } } });
 
-interface Child {
-  getSnapshot(): { value: unknown };
-}
-const asks =
-  (state: string) =>
-  (h: VirtualNode): boolean => {
-    const snapshot = h.tree.actorAt(path)?.getSnapshot() as { children?: Record<string, Child> } | undefined;
-    return Object.values(snapshot?.children ?? {}).some((child) => child.getSnapshot().value === state);
-  };
+const asks = (state: string) => (h: VirtualNode) => h.charts(path, '').includes(state);
 /** The CPU manager answers when it has read what it allocated before. */
 const arrangeLoading = (state: string) => async (h: VirtualNode) => {
   h.fs.delayMs = (op, file) => (op === 'readFile' && file.endsWith('cpu_manager_state') ? 800 : 0);
@@ -25,52 +17,32 @@ const arrangeLoading = (state: string) => async (h: VirtualNode) => {
 };
 const rests = (h: VirtualNode) => h.running('subject')[0]?.resources?.cpusetCpus === '1' && h.phase('subject') === 'Running';
 
-export const COORDINATOR_CASES: KillCase[] = [
+export const COORDINATOR_CASES = sharing({ path, options, rests }, [
   {
-    options,
     covers: 'coordinator serving',
-    path,
     arrange: async (h) => {
       h.write('subject', subject);
       await h.until('it runs', () => rests(h));
     },
-    rests,
   },
   {
-    options,
     covers: 'podAllocation asking',
-    path,
     at: asks('asking'),
     arrange: arrangeLoading('asking'),
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-    },
-    rests,
   },
   {
-    options,
     covers: 'podAllocation keeping',
-    path,
     at: asks('keeping'),
     arrange: async (h) => {
       h.fs.delayMs = (op, file) => (op === 'rename' && file.endsWith('cpu_manager_state') ? 800 : 0);
       h.write('subject', subject);
       await h.until('what it is allocated is written', () => asks('keeping')(h));
     },
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-    },
-    rests,
   },
   {
     options: { config: { ...options.config, topologyManagerPolicy: 'single-numa-node' } },
     covers: 'podAllocation weighing',
-    path,
     at: asks('weighing'),
     arrange: arrangeLoading('weighing'),
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-    },
-    rests,
   },
-];
+]);

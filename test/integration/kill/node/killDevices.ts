@@ -1,7 +1,6 @@
 /** The device manager, killed in each state of each of its charts: who holds a device keeps it, and is the only one. */
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { devicesView } from '../../../../src/machines/allocation/devices/messages.ts';
-import { dottedState } from '../../../../src/machines/xstate/words.ts';
 import { pod, ROOT, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
@@ -20,13 +19,7 @@ const known = (h: VirtualNode) => h.tree.registry.read(devicesView)?.value.alloc
 /** The pod runs with its device, and the plugin is known. */
 const atRest = (h: VirtualNode) => h.phase('subject') === 'Running' && h.running('subject').length === 1 && known(h);
 
-function chart(h: VirtualNode): string {
-  const snapshot = h.tree.actorAt(DEVICES)?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
-    | undefined;
-  const found = Object.entries(snapshot?.children ?? {}).find(([name]) => name.startsWith(`${RESOURCE}#`));
-  return dottedState(found?.[1]?.getSnapshot().value);
-}
+const chart = (h: VirtualNode): string => h.charts(DEVICES, `${RESOURCE}#`)[0] ?? '';
 async function bring(h: VirtualNode): Promise<void> {
   plug(h);
   await h.until('the plugin is known', () => known(h));
@@ -45,13 +38,7 @@ function story(covers: string, more: Partial<KillCase> = {}): KillCase {
     path: DEVICES,
     options: { devices: true },
     arrange: bring,
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-      h.fs.failing = () => undefined;
-      h.devices.bindError = undefined;
-      h.devices.latencyMs = () => 1;
-      h.devices.back(SOCKET);
-    },
+    release: (h) => h.devices.back(SOCKET),
     rests: atRest,
     restsWithinMs: 300_000,
     ...more,

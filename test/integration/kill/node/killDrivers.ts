@@ -1,9 +1,7 @@
 /** Who minds plugins beside the node, and who tells the cluster of them, killed in each state of each of their charts. */
 import type { KubeVerdict } from '@actorlet/world/src/kube/types.ts';
-import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { driversView, pluginsAddr } from '../../../../src/machines/services/plugins/messages.ts';
-import { dottedState } from '../../../../src/machines/xstate/words.ts';
-import { put } from '../../cluster/clusterPods.ts';
+import { isReady, post, put } from '../../cluster/clusterPods.ts';
 import { pod, ROOT, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
@@ -13,7 +11,6 @@ const NAME = 'csi.example.com';
 const FOLDER = `${ROOT}/plugins_registry`;
 const SOCKET = `${FOLDER}/${NAME}-reg.sock`;
 const STORAGE = '/apis/storage.k8s.io/v1';
-const CORE = '/api/v1/namespaces/default';
 const NONE: KubeVerdict = { delayMs: 0 };
 
 /** A driver, and a pod with a volume of it. */
@@ -23,24 +20,16 @@ function bring(h: VirtualNode, o: { down?: boolean } = {}): void {
   h.fs.makeSocket(SOCKET);
   const container = { volumeMounts: [{ name: 'disk', mountPath: '/data' }] };
   const volumes = [{ name: 'disk', csi: { driver: NAME } }];
-  put(h, `${CORE}/pods`, pod('subject', { container, spec: { nodeName: 'n1', volumes } }));
+  post(h, 'pods', pod('subject', { container, spec: { nodeName: 'n1', volumes } }));
 }
 /** The pod runs on its volume, the driver is known, and so it is to the cluster. */
 function atRest(h: VirtualNode): boolean {
-  const got = h.kube.handle({ verb: 'GET', path: `${CORE}/pods/subject` });
-  const ready = got.ok && (got.body as Pod).status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
   const found = h.kube.handle({ verb: 'GET', path: `${STORAGE}/csinodes/n1` });
   const drivers = found.ok ? (found.body as { spec: { drivers: { name: string }[] } }).spec.drivers : [];
   const known = h.tree.registry.read(driversView)?.value.has(NAME) === true;
-  return ready && known && drivers.length === 1 && h.drivers.violations.length === 0 && h.mounts.table.length === 1;
+  return isReady(h, 'subject') && known && drivers.length === 1 && h.drivers.violations.length === 0 && h.mounts.table.length === 1;
 }
-function chart(h: VirtualNode): string {
-  const snapshot = h.tree.actorAt(PLUGINS)?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
-    | undefined;
-  const found = Object.entries(snapshot?.children ?? {}).find(([name]) => name.startsWith(SOCKET));
-  return dottedState(found?.[1]?.getSnapshot().value);
-}
+const chart = (h: VirtualNode): string => h.charts(PLUGINS, SOCKET)[0] ?? '';
 /** What is asked of these objects is answered like this from here on. */
 function csiNodes(h: VirtualNode, verdict: KubeVerdict): void {
   h.kube.trouble.verdict = (r) => (r.path.includes('/csinodes') ? verdict : NONE);
@@ -54,13 +43,6 @@ function story(covers: string, path: string, more: Partial<KillCase> = {}): Kill
     arrange: async (h) => {
       bring(h);
       await h.until('all is at rest', () => atRest(h));
-    },
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-      h.drivers.latencyMs = () => 1;
-      h.kube.trouble.verdict = () => NONE;
-      const driver = h.drivers.sockets.get(SOCKET);
-      if (driver !== undefined) driver.down = false;
     },
     rests: atRest,
     restsWithinMs: 300_000,

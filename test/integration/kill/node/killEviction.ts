@@ -1,7 +1,7 @@
 /** The eviction manager, killed in each of its states; the bystanders are static pods, which it never touches. */
 import { create } from '../../cluster/clusterPods.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
-import type { KillCase } from '../killing.ts';
+import { sharing } from '../killing.ts';
 
 const path = 'node/reclaim/eviction';
 const MIB = 1024 ** 2;
@@ -13,65 +13,51 @@ const short = (h: VirtualNode): void => {
 const full = (h: VirtualNode): void => {
   h.fs.room = { ...h.fs.room, bytesAvailable: 1 };
 };
-const enough = (h: VirtualNode): void => {
-  h.faults.latencyMs = {};
+const release = (h: VirtualNode): void => {
   h.fs.room = { ...h.fs.room, bytesAvailable: 5e11 };
 };
 const runs = (h: VirtualNode) => h.until('the pod of the API runs', () => h.phase('victim') === 'Running');
 const evicted = (h: VirtualNode): boolean => h.phase('victim') === 'Failed' && h.running('victim').length === 0;
 
-export const EVICTION_CASES: KillCase[] = [
-  { options, covers: 'eviction resting', path },
+export const EVICTION_CASES = sharing({ path, options, release }, [
+  { covers: 'eviction resting' },
   {
-    options,
     covers: 'eviction observing',
-    path,
     arrange: async (h) => {
       h.faults.latencyMs = { ImageFsInfo: 2_000 };
       h.kill(path);
     },
-    release: enough,
   },
   {
-    options,
     covers: 'eviction checkingLimits',
-    path,
     arrange: async (h) => {
       create(h, 'victim-n1', { container: { resources: { limits: { 'ephemeral-storage': '1Gi' } } } });
       await runs(h);
       h.faults.latencyMs = { ListContainerStats: 2_000 };
       h.kill(path);
     },
-    release: enough,
   },
-  { options, covers: 'eviction collecting', path, arrange: async (h) => full(h), release: enough },
+  { covers: 'eviction collecting', arrange: async (h) => full(h) },
   {
     options: { ...options, before: (h: VirtualNode) => h.fs.makeDir('/var/lib/hollow') },
     covers: 'eviction freeingImages',
-    path,
     arrange: async (h) => {
       h.faults.latencyMs = { ListImages: 3_000 };
       full(h);
     },
-    release: enough,
   },
   {
-    options,
     covers: 'eviction measuring',
-    path,
     arrange: async (h) => {
       create(h, 'victim-n1');
       await runs(h);
       h.faults.latencyMs = { ListContainerStats: 2_000 };
       short(h);
     },
-    release: enough,
     rests: evicted,
   },
   {
-    options,
     covers: 'eviction awaitingEnd',
-    path,
     arrange: async (h) => {
       create(h, 'victim-n1', { life: 'run=forever,term=ignore' });
       await runs(h);
@@ -79,4 +65,4 @@ export const EVICTION_CASES: KillCase[] = [
     },
     rests: evicted,
   },
-];
+]);

@@ -1,14 +1,11 @@
 /** The volume manager killed while the claim of one of its volumes grows. What is grown in the end, and said of it, is the same. */
-import type { Pod } from '../../../../src/machines/kube/types.ts';
-import { dottedState } from '../../../../src/machines/xstate/words.ts';
-import { must } from '../../cluster/clusterPods.ts';
+import { isReady, must, NS } from '../../cluster/clusterPods.ts';
 import { pod, ROOT, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
 
 const VOLUMES = 'node/services/volumes';
 const NAME = 'csi.example.com';
 const SOCKET = `${ROOT}/plugins_registry/${NAME}-reg.sock`;
-const NS = '/api/v1/namespaces/default';
 const CLAIM = `${NS}/persistentvolumeclaims/data`;
 
 function send(h: VirtualNode, verb: 'POST' | 'PATCH', path: string, body: object): void {
@@ -41,17 +38,8 @@ function resized(h: VirtualNode): void {
   const status = { allocatedResources: { storage: '2Gi' }, allocatedResourceStatuses: { storage: 'NodeResizePending' } };
   send(h, 'PATCH', `${CLAIM}/status`, { status });
 }
-function chart(h: VirtualNode): string {
-  const snapshot = h.tree.actorAt(VOLUMES)?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
-    | undefined;
-  const found = Object.entries(snapshot?.children ?? {}).find(([name]) => name.includes('/disk#'));
-  return dottedState(found?.[1]?.getSnapshot().value);
-}
-function runs(h: VirtualNode): boolean {
-  const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/subject` });
-  return got.ok && (got.body as Pod).status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
-}
+const chart = (h: VirtualNode): string => h.charts(VOLUMES, /\/disk#/)[0] ?? '';
+const runs = (h: VirtualNode) => isReady(h, 'subject');
 const grown = (h: VirtualNode) => runs(h) && claim(h).status.capacity?.storage === '2Gi' && h.drivers.violations.length === 0;
 
 function story(state: string, more: Partial<KillCase> = {}): KillCase {
@@ -66,11 +54,7 @@ function story(state: string, more: Partial<KillCase> = {}): KillCase {
       resized(h);
     },
     at: (h) => chart(h) === state,
-    release: (h) => {
-      h.drivers.answerMs = () => 0;
-      h.drivers.fault = () => undefined;
-      resized(h);
-    },
+    release: resized,
     rests: grown,
     restsWithinMs: 300_000,
     ...more,

@@ -39,12 +39,7 @@ function casesOf({ name, prefix, file, words, options, requests, rests }: Ledger
   const slowFile = (op: string) => (h: VirtualNode) => {
     h.fs.delayMs = (asked, at) => (asked === op && at.endsWith(file) ? 800 : 0);
   };
-  const release = (h: VirtualNode) => {
-    h.fs.delayMs = () => 0;
-    h.fs.failing = () => undefined;
-    h.faults.latencyMs = {};
-  };
-  const base = { options, path, release, rests };
+  const base = { options, path, rests };
   /** Killed in `state`, of the ledger or of a region beside it, when it gets there after `hold`. */
   const inState = (state: string, hold: (h: VirtualNode) => void = () => {}, more: Partial<KillCase> = {}): KillCase => ({
     ...base,

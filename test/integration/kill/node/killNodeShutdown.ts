@@ -1,6 +1,6 @@
 /** The node shutdown manager, killed in its states. The bystanders are in the group that ends last, and each shutdown is cancelled before. */
 import { pod, ROOT, type VirtualNode } from '../../virtualNode.ts';
-import type { KillCase } from '../killing.ts';
+import { sharing } from '../killing.ts';
 
 const path = 'node/reclaim/nodeShutdown';
 const STATE = `${ROOT}/graceful_node_shutdown_state`;
@@ -24,78 +24,52 @@ async function goesDown(h: VirtualNode): Promise<void> {
 const slowDisk = (h: VirtualNode): void => {
   h.fs.delayMs = (op, at) => (at.startsWith(STATE) && (op === 'writeFile' || op === 'readFile') ? 3_000 : 0);
 };
-const cancelled = (h: VirtualNode): void => {
-  h.fs.delayMs = () => 0;
-  h.logind.cancel();
-};
 const restored = (h: VirtualNode): boolean => inState('pods.waiting')(h) && inState('logind.watching')(h) && h.logind.held;
 const rests = (h: VirtualNode): boolean => restored(h) && h.phase('subject') === 'Running' && h.running('subject').length === 1;
 
-export const NODE_SHUTDOWN_CASES: KillCase[] = [
-  { options, covers: 'nodeShutdown logind.watching', path, at: inState('logind.watching'), rests: restored },
-  { options, covers: 'nodeShutdown pods.waiting', path, at: inState('pods.waiting'), rests: restored },
+export const NODE_SHUTDOWN_CASES = sharing({ path, options }, [
+  { covers: 'nodeShutdown logind.watching', at: inState('logind.watching'), rests: restored },
+  { covers: 'nodeShutdown pods.waiting', at: inState('pods.waiting'), rests: restored },
   {
-    options,
     covers: 'nodeShutdown logind.opening',
-    path,
     arrange: async (h) => {
       await watching(h);
       h.logind.callMs = 2_000;
       h.logind.restart();
     },
     at: inState('logind.opening'),
-    release: (h) => {
-      h.logind.callMs = 5;
-    },
     rests: restored,
   },
   {
-    options,
     covers: 'nodeShutdown logind.backingOff',
-    path,
     arrange: async (h) => {
       await watching(h);
       h.logind.reachable = false;
     },
     at: inState('logind.backingOff'),
-    release: (h) => {
-      h.logind.reachable = true;
-    },
     rests: restored,
   },
   {
-    options,
     covers: 'nodeShutdown pods.loading',
-    path,
     arrange: async (h) => {
       slowDisk(h);
       h.kill(path);
     },
     at: inState('pods.loading'),
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-    },
     rests: restored,
   },
   {
-    options,
     covers: 'nodeShutdown pods.shutdown.recording',
-    path,
     arrange: async (h) => {
       slowDisk(h);
       await goesDown(h);
     },
     at: inState('pods.shutdown.recording'),
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-      h.time.clock.setTimeout(() => h.logind.cancel(), 8_000);
-    },
+    release: (h) => void h.time.clock.setTimeout(() => h.logind.cancel(), 8_000),
     rests,
   },
   {
-    options,
     covers: 'nodeShutdown pods.shutdown.ending',
-    path,
     arrange: async (h) => {
       await goesDown(h);
       await h.until('the subject is asked to end', () => h.calls.some((c) => c.method === 'StopContainer'));
@@ -105,9 +79,7 @@ export const NODE_SHUTDOWN_CASES: KillCase[] = [
     rests,
   },
   {
-    options,
     covers: 'nodeShutdown pods.shutdown.restoring',
-    path,
     arrange: async (h) => {
       await goesDown(h);
       await h.until('the subject is asked to end', () => h.calls.some((c) => c.method === 'StopContainer'));
@@ -115,13 +87,11 @@ export const NODE_SHUTDOWN_CASES: KillCase[] = [
       h.logind.cancel();
     },
     at: inState('pods.shutdown.restoring'),
-    release: cancelled,
+    release: (h) => h.logind.cancel(),
     rests,
   },
   {
-    options,
     covers: 'nodeShutdown pods.reviving',
-    path,
     arrange: async (h) => {
       await goesDown(h);
       await h.until('the subject is asked to end', () => h.calls.some((c) => c.method === 'StopContainer'));
@@ -131,4 +101,4 @@ export const NODE_SHUTDOWN_CASES: KillCase[] = [
     at: inState('pods.reviving'),
     rests,
   },
-];
+]);

@@ -1,15 +1,12 @@
 /** The watch on the kernel's log, killed in each of its states. */
-import type { KillCase } from '../killing.ts';
+import { sharing } from '../killing.ts';
 
 const path = 'node/runtime/oomWatcher';
-const options = { kernelLog: true };
 
-export const OOM_CASES: KillCase[] = [
-  { options, covers: 'oomWatcher following', path },
+export const OOM_CASES = sharing({ path, options: { kernelLog: true } }, [
+  { covers: 'oomWatcher following' },
   {
-    options,
     covers: 'oomWatcher unreadable',
-    path,
     arrange: async (h) => {
       h.kernelLog.readable = false;
       await h.until('it noticed', () => h.state(path) === 'unreadable');
@@ -19,4 +16,4 @@ export const OOM_CASES: KillCase[] = [
     },
     rests: (h) => h.state(path) === 'following',
   },
-];
+]);

@@ -26,20 +26,8 @@ function subject(labels: Record<string, string> = { app: 'a' }): object {
 
 /** State of the chart of one of the subject's volumes, '' when there is none. */
 function volumeState(h: VirtualNode, name: string): string {
-  const snapshot = h.tree.actorAt(volumes)?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
-    | undefined;
-  for (const [id, chart] of Object.entries(snapshot?.children ?? {})) {
-    if (id.startsWith('pinned-1/') && id.includes(`/${name}#`)) return String(chart?.getSnapshot().value);
-  }
-  return '';
+  return h.charts(volumes, new RegExp(`^pinned-1/.*/${name}#`))[0] ?? '';
 }
-const quick = (h: VirtualNode) => {
-  h.mounts.trouble.delayMs = () => 0;
-  h.mounts.trouble.failing = () => undefined;
-  h.fs.failing = () => undefined;
-  h.fs.delayMs = () => 0;
-};
 const runs = (h: VirtualNode) => h.running('subject').length === 1 && h.phase('subject') === 'Running' && h.mounts.table.length === 2;
 const gone = (h: VirtualNode) => h.record('subject') === undefined && h.mounts.table.length === 0 && !h.fs.has(`${ROOT}/pods/pinned-1`);
 const up = (h: VirtualNode) => h.until('the subject runs', () => runs(h));
@@ -60,7 +48,6 @@ function starting(state: string, hold: (h: VirtualNode) => void, more: Partial<K
       await h.until('the pod is known', () => h.record('subject'));
     },
     at: (h) => volumeState(h, MOUNTED.cache) === state,
-    release: quick,
     rests: runs,
     ...more,
   };
@@ -102,7 +89,6 @@ function scanning(covers: string, hold: (h: VirtualNode) => void): KillCase {
       hold(h);
       h.kill(volumes);
     },
-    release: quick,
     rests: runs,
   };
 }

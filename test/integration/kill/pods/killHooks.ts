@@ -21,9 +21,6 @@ function inside(h: VirtualNode, machine: string): string[] {
 }
 const runs = (h: VirtualNode) => h.running('subject').length === 1 && h.phase('subject') === 'Running';
 const gone = (h: VirtualNode) => h.containers('subject').length === 0 && h.record('subject') === undefined;
-const quick = (h: VirtualNode) => {
-  h.faults.latencyMs = {};
-};
 const command = (...args: string[]) => ({ exec: { command: ['hook', ...args] } });
 /** Commands take as many ms as their first word says, and fail in the first instance where the second one is `first`. */
 const options: VirtualNodeOptions = {
@@ -45,7 +42,6 @@ function starting(covers: string, lifecycle: object, more: Partial<KillCase> & {
       await h.until('the pod is known', () => h.record('subject'));
     },
     at: (h) => inside(h, machine).includes(state),
-    release: quick,
     rests: runs,
     restsWithinMs: 120_000,
     ...rest,
@@ -64,7 +60,6 @@ function ending(covers: string, subject: object, hold: (h: VirtualNode) => void 
       h.remove('subject');
     },
     at: (h) => inside(h, machine).includes(state),
-    release: quick,
     rests: gone,
     restsWithinMs: 120_000,
   };

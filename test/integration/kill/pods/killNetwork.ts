@@ -1,6 +1,5 @@
 /** Volumes of an NFS server that is dead: who mounts, unmounts and gives up is killed on the way. */
 import { pod, ROOT, type VirtualNode } from '../../virtualNode.ts';
-import { charts } from '../cluster/killObjects.ts';
 import type { KillCase } from '../killing.ts';
 
 const VOLUMES = 'node/services/volumes';
@@ -13,7 +12,7 @@ const subject = (): object =>
     container: { volumeMounts: [{ name: 'files', mountPath: '/files' }] },
     spec: { terminationGracePeriodSeconds: 2, volumes: [{ name: 'files', nfs: { server: 'files', path: '/e' } }] },
   });
-const state = (h: VirtualNode): string => charts(h, VOLUMES, 'pinned-1/')[0] ?? '';
+const state = (h: VirtualNode): string => h.charts(VOLUMES, 'pinned-1/')[0] ?? '';
 const runs = (h: VirtualNode) => h.running('subject').length === 1 && h.phase('subject') === 'Running' && h.mounts.table.length === 1;
 const gone = (h: VirtualNode) => h.record('subject') === undefined && h.mounts.table.length === 0 && !h.fs.has(`${ROOT}/pods/pinned-1`);
 const dies = (h: VirtualNode) => void h.mounts.dead.add('files');

@@ -8,15 +8,7 @@ const exec = { exec: { command: ['check'] } };
 /** The state of one probe of the subject's container, '' while there is none. */
 function probeState(h: VirtualNode, type: string): string {
   const record = h.record('subject');
-  if (record === undefined) return '';
-  const manager = h.tree.actorAt(probes)?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value: unknown } } | undefined> }
-    | undefined;
-  const value = manager?.children?.[`${record.pod.metadata.uid}/main/${type}`]?.getSnapshot().value;
-  if (value === undefined || typeof value === 'string') return value ?? '';
-  return Object.entries(value as Record<string, string>)
-    .map(([k, v]) => `${k}.${v}`)
-    .join();
+  return record === undefined ? '' : (h.charts(probes, `${record.pod.metadata.uid}/main/${type}`)[0] ?? '');
 }
 function isReady(h: VirtualNode): boolean {
   return h.status('subject')?.status.conditions?.find((c) => c.type === 'Ready')?.status === 'True';
@@ -32,11 +24,6 @@ function probe(state: string, o: { type: string; container: object; hold?(h: Vir
       h.write('subject', pod('subject', { container: o.container }));
     },
     at: (h) => probeState(h, o.type) === state,
-    release: (h) => {
-      h.faults.latencyMs = {};
-      h.probes.answer = () => 200;
-      h.probes.afterMs = 1;
-    },
     rests: isReady,
   };
 }
@@ -52,9 +39,6 @@ export const PROBE_CASES: KillCase[] = [
       await h.crash();
       h.fs.delayMs = (op, path) => (op === 'readFile' && path.endsWith('/probes.json') ? 500 : 0);
       await h.boot();
-    },
-    release: (h) => {
-      h.fs.delayMs = () => 0;
     },
     rests: (h) => h.running('web').length === 1 && h.phase('web') === 'Running' && h.phase('full') === 'Running',
   },

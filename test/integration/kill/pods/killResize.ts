@@ -1,7 +1,6 @@
 /** For every state of a change of resources: how a node is driven there; and the pod manager killed while one waits. */
 import type { ResourceRequirements } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
-import { dottedState } from '../../../../src/machines/xstate/words.ts';
 import { must } from '../../cluster/clusterPods.ts';
 import { pod, type VirtualNode } from '../../virtualNode.ts';
 import type { KillCase } from '../killing.ts';
@@ -18,13 +17,7 @@ const says = (h: VirtualNode, type: string): boolean => subject(h).status.condit
 const worker = (h: VirtualNode): string => `node/pods/workers/${subject(h).metadata.uid}`;
 const inForce = (h: VirtualNode) => h.running().find((c) => c.podUid === subject(h).metadata.uid)?.resources;
 /** Of the chart in the subject's worker, '' while there is none. */
-function chart(h: VirtualNode): string {
-  const snapshot = h.tree.actorAt(worker(h))?.getSnapshot() as
-    | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
-    | undefined;
-  const found = snapshot?.children?.resize;
-  return found === undefined ? '' : dottedState(found.getSnapshot().value);
-}
+const chart = (h: VirtualNode): string => h.charts(worker(h), /^resize$/)[0] ?? '';
 function ask(h: VirtualNode, resources: ResourceRequirements): void {
   const containers = subject(h).spec.containers.map((c) => ({ ...c, resources }));
   must<Pod>(h, { verb: 'PATCH', path: `${PODS}/subject`, patchType: 'merge', body: { spec: { containers } } });
@@ -43,10 +36,6 @@ function resizing(state: string, hold: (h: VirtualNode) => void, wanted = WANTED
       ask(h, wanted);
     },
     at: (h) => chart(h) === state,
-    release: (h) => {
-      h.faults.latencyMs = {};
-      h.faults.fault = () => undefined;
-    },
     rests: (h) =>
       isReady(h) &&
       subject(h).status.containerStatuses?.[0]?.restartCount === 0 &&

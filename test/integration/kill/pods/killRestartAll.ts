@@ -15,9 +15,6 @@ const containers = [
   { name: 'stays', image: 'busybox:1' },
 ];
 const REST = {
-  release: (h: VirtualNode) => {
-    h.faults.latencyMs = {};
-  },
   rests: (h: VirtualNode) =>
     both(h) && h.status('subject')?.status.conditions?.some((c) => c.type === 'AllContainersRestarting' && c.status === 'False') === true,
   restsWithinMs: 120_000,
