@@ -183,7 +183,6 @@ export class Secrets {
     return made;
   }
 
-  /** Of a secret, all of it. */
   standIn(text: string): string {
     if (text === '') return '';
     const known = this.#known.of(text);
@@ -366,7 +365,8 @@ export class Secrets {
     const scheme = SCHEME.exec(text)?.[0] ?? '';
     const token = text.slice(scheme.length);
     if (/^\s*basic/i.test(scheme)) return scheme + this.text(token, { key: 'auth', door: 'auth' });
-    return scheme + (WHOLE_JWT.test(token) ? this.#webToken(token) : this.standIn(token));
+    // The tree takes the first word for the token.
+    return scheme + (WHOLE_JWT.test(token) ? this.#webToken(token) : this.text(token, { key: '', door: 'line' }));
   }
 
   /** The tree reads when it expires. */

@@ -140,6 +140,9 @@ async function oddRequests(ask: (o: Partial<HttpRequest>) => Promise<void>): Pro
   for (const [name, value] of Object.entries(logs)) await ask({ path: '/containerLogs/default/csi/main', query: query({ [name]: value }) });
   await ask({ path: '/healthz', query: query({ verbose: hidden('verbose') }) });
   await ask({ path: '/logs/', query: query({ query: 'kubelet', pattern: hidden('pattern'), tailLines: '5' }) });
+  // The review of their first word is kept.
+  for (const name of ['first', 'second'])
+    await ask({ path: '/pods', headers: { authorization: `Bearer key: ${hidden(`${name} header`)}` } });
   // A short one is compared by its length.
   await ask({ path: '/logs/', query: query({ query: 'kubelet', pattern: 'k9' }) });
   await ask({ path: '/debug/flags/v', method: 'PUT', body: Buffer.from(hidden('level')) });
