@@ -44,6 +44,8 @@ export interface History {
   observe(e: SupervisionEvent): void;
   /** The statuses of all pods, whenever one has changed. */
   see(statuses: StatusView): void;
+  /** When it saw these statuses last; undefined: it saw others since. */
+  seenMs(statuses: unknown): number | undefined;
   /** The runtime, with its calls noted. */
   watch(cri: Cri): Cri;
   /** A message without what is secret of the node, as it may leave the machine. */
@@ -91,11 +93,10 @@ export const newHistory = (): PodHistory => ({ steps: [], calls: [], containers:
 /** `lean`: nobody looks at the node. A secret is known as it is alone, and less is kept. */
 export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean: false }): History {
   const bounds = lean ? LEAN : WHOLE;
-  const pods = new Map<string, PodHistory>();
+  const pods = new Map<string, PodHistory>(); // In the order of their last change.
   const owners = new Map<string, string>();
   const historyOf = (uid: string): PodHistory => {
     const known = pods.get(uid) ?? newHistory();
-    // The map's order is that of the last change.
     pods.delete(uid);
     pods.set(uid, known);
     if (pods.size > PODS_MAX) pods.delete(pods.keys().next().value ?? '');
@@ -103,6 +104,7 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
   };
   /** What was told last: most pods are as they were. */
   const told = new WeakMap<PodHistory, unknown>();
+  let seen: { statuses: unknown; atMs: number } = { statuses: null, atMs: 0 };
   const commands = new WeakMap<PodHistory, number>();
   const words = new SecretWords({ inAllWritings: !lean });
   const secrets = new WeakMap<PodHistory, Set<string>>();
@@ -110,18 +112,18 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
   let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
   return {
     observe(e) {
-      if (e.kind !== 'transition' || !e.path.startsWith(WORKER)) return;
-      const history = historyOf(e.path.slice(WORKER.length));
-      keepStep(history, stepOf(e), bounds);
+      if (e.kind === 'transition' && e.path.startsWith(WORKER)) keepStep(historyOf(e.path.slice(WORKER.length)), stepOf(e), bounds);
     },
     see(statuses) {
+      seen = { statuses, atMs: clock.wallMs() };
       for (const [uid, history] of pods) {
         const status = statuses.get(uid)?.status;
         if (status === undefined || told.get(history) === status) continue;
         told.set(history, status);
-        keepStatus(history, { status, atMs: clock.wallMs() }, bounds);
+        keepStatus(history, { status, atMs: seen.atMs }, bounds);
       }
     },
+    seenMs: (statuses) => (seen.statuses === statuses ? seen.atMs : undefined),
     of: (uid) => pods.get(uid),
     hidden: (text) => words.hidden(text),
     learn: (secrets) => words.learn(secrets),
@@ -157,13 +159,10 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
         if (nth > 0) commands.set(history, nth);
         const isKept = nth <= COMMANDS_KEPT;
         const tell = (): void => watchers.forEach((fn) => void fn(uid, noted));
-        if (isKept) {
-          keepCall(history, noted, bounds);
-          tell();
-        }
+        if (isKept) keepCall(history, noted, bounds);
+        if (isKept) tell();
         const span = tracer?.(uid, noted);
         const ended = (error: unknown): void => {
-          // Hidden first: half a secret is one, too.
           if (error !== undefined) noted.error = words.hidden(briefly(error)).slice(0, ERROR_CHARS_MAX);
           span?.ended(error);
           noted.endMs = clock.wallMs();
@@ -177,7 +176,7 @@ export function createHistory(clock: Clock, { lean }: { lean: boolean } = { lean
         }, ended);
         return answer;
       };
-      return withCall(cri, call);
+      return { call, hints: (signal) => cri.hints(signal), reconnect: () => cri.reconnect(), close: () => cri.close() };
     },
   };
 }
@@ -211,13 +210,10 @@ function keptSecrets(before: Set<string> | undefined, secret: readonly string[])
   return kept;
 }
 
-function withCall(cri: Cri, call: Cri['call']): Cri {
-  return { call, hints: (signal) => cri.hints(signal), reconnect: () => cri.reconnect(), close: () => cri.close() };
-}
-
 /** The caller hears of it. */
 function ignored(): void {}
 
+/** Of an error whose secrets are hidden already: half a secret is one, too. */
 const ERROR_CHARS_MAX = 200;
 const LINE_CHARS_MAX = 16 * 1024;
 function briefly(error: unknown): string {

@@ -98,6 +98,22 @@ describe('a recording', () => {
     expect(seen[3]?.pods).toEqual(['api-n1', 'web-n1']);
   });
 
+  it('says when a pod was Ready as the node itself does, though the clock goes on between the two', async () => {
+    await using h = await virtualNode(RECORD);
+    const inspected = inspectedOf(h);
+    const { clock } = inspected;
+    let later = 0;
+    const sink = memorySink();
+    const writer = new RecordingWriter({ ...inspected, clock: { ...clock, wallMs: () => clock.wallMs() + ++later } }, sink);
+    await h.run('web', pod('web'));
+    await h.until('it is Ready', () => inspected.history.of(h.uid('web'))?.readyAtMs !== undefined);
+    const { containers, readyAtMs } = inspected.history.of(h.uid('web')) ?? {};
+    await h.advance(1_000);
+    writer.flush();
+    const recording = read(sink);
+    expect(recording.at(recording.toMs).timeline(h.uid('web'))).toMatchObject({ containers, readyAtMs });
+  });
+
   it('answers what actorctl asks, of a node that was killed', async () => {
     await using h = await virtualNode(RECORD);
     const { sink } = recorded(h);

@@ -60,7 +60,8 @@ export class Look implements Disposable {
   }
 
   #publish(view: KeptView, value: unknown): void {
-    this.#published.push({ atMs: this.#node.clock.wallMs(), view, value });
+    // The timeline of the node itself has the time of its history: between two readings of the clock it may go on.
+    this.#published.push({ atMs: this.#node.history.seenMs(value) ?? this.#node.clock.wallMs(), view, value });
     this.#onChange();
   }
 
