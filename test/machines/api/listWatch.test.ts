@@ -226,6 +226,14 @@ describe('initial events by a watch', () => {
     expect(w.delivered).toEqual([{ items: [], changed: [] }]);
     expect(w.actor.getSnapshot().context).toMatchObject({ heard: false, resourceVersion: '4', arriving: null });
   });
+  it('may be followed by nothing, as a list may', async () => {
+    const w = await streamed();
+    w.send({ type: 'watch.opened' });
+    w.send(added(object('a')));
+    w.send(endAt('4'));
+    w.clock.increment(SILENCE_MAX_MS);
+    expect([w.actor.getSnapshot().value, w.inputs.length]).toEqual([{ watching: 'quiet' }, 1]);
+  });
   it('takes a line that comes twice once', async () => {
     const w = await streamed();
     w.send(added(object('a'), object('a')));
