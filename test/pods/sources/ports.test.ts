@@ -1,4 +1,5 @@
 /** The real ports that sources stand on. */
+import { renameSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
@@ -90,6 +91,26 @@ describe('watching a directory', () => {
     await eventually(() => has('create', 'a') && has('modify', 'a'));
     await rename(t.file('a'), t.file('b'));
     await eventually(() => has('delete', 'a') && has('create', 'b'));
+  });
+  it('takes files that go and come back at once for gone, and one that is written anew twice at once for there', async () => {
+    await Promise.all(['d', 'e'].map((name) => mkdir(t.file(name))));
+    for (const name of ['a', 'b', 'c']) writeFileSync(t.file(`d/${name}`), '');
+    const seen: FsEvent[] = [];
+    using _watch = watchDirectory(
+      t.file('d'),
+      (e) => void seen.push(e),
+      () => {},
+    );
+    for (const [from, to] of ['d/a e/a', 'd/b e/b', 'e/a d/a', 'e/b d/b'].map((move) => move.split(' ')))
+      renameSync(t.file(from ?? ''), t.file(to ?? ''));
+    for (let i = 0; i < 2; i++) {
+      writeFileSync(t.file('d/new'), `${i}`);
+      renameSync(t.file('d/new'), t.file('d/c'));
+    }
+    writeFileSync(t.file('d/end'), '');
+    await eventually(() => seen.some(({ name }) => name === 'end') && seen.filter(({ name }) => name === 'c').length === 2);
+    const gone = seen.flatMap(({ kind, name }) => (kind === 'delete' && name !== 'new' ? [name] : []));
+    expect(gone.sort()).toEqual(['a', 'b']);
   });
   it('ends when the directory goes away, once', async () => {
     await mkdir(t.file('d'));

@@ -50,7 +50,13 @@ export function watchDirectory(path: string, onEvent: (e: FsEvent) => void, onEn
       end(gone);
     }
   };
-  const onChange = async (type: string, name: string | null) => {
+  // Anything but "not there" leaves open what became of the name: the reader will find out.
+  const isThere = (name: string): Promise<boolean> =>
+    lstat(join(path, name)).then(
+      () => true,
+      (error: unknown) => codeOf(error) !== 'ENOENT',
+    );
+  const onChange = async (type: string, name: string | null, justBefore: string) => {
     if (name === null || name === self) {
       await checkSelf();
       if (name === null) return emit({ kind: 'modify', name: '' });
@@ -58,18 +64,17 @@ export function watchDirectory(path: string, onEvent: (e: FsEvent) => void, onEn
     if (type === 'change') return emit({ kind: 'modify', name });
     const turn = {};
     turns.set(name, turn);
-    // Anything but "not there" leaves open what became of the name: the reader will find out.
-    const isThere = await lstat(join(path, name)).then(
-      () => true,
-      (error: unknown) => codeOf(error) !== 'ENOENT',
-    );
-    // Where it came or went once more meanwhile, this was its end, and that one its return.
+    const there = await isThere(name);
+    // Where it came or went once more meanwhile, this was its end, and that one its return: unless the file just before became it.
     const isLast = turns.get(name) === turn;
     if (isLast) turns.delete(name);
-    emit({ kind: isThere && isLast ? 'create' : 'delete', name });
+    const isThereStill = there && (isLast || (justBefore !== '' && !(await isThere(justBefore))));
+    emit({ kind: isThereStill ? 'create' : 'delete', name });
   };
+  let last = '';
   watcher = watch(path, { persistent: false, encoding: 'utf8' }, (type, name) => {
-    void onChange(type, name);
+    void onChange(type, name, last === name ? '' : last);
+    last = type === 'rename' && name !== null ? name : '';
   });
   watcher.on('error', end);
   return { [Symbol.dispose]: close };
