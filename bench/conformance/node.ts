@@ -117,7 +117,7 @@ export class SpecNode {
       items: { metadata: { name: string; labels?: Record<string, string> } }[];
     };
     const made = items.filter(({ metadata }) => metadata.labels?.['e2e-framework'] !== undefined).map(({ metadata }) => metadata.name);
-    if (made.length > 0) await this.#plane.kubectl('delete', 'namespace', '--wait=false', ...made);
+    if (made.length > 0) await this.#plane.kubectl('delete', 'namespace', '--wait=false', '--ignore-not-found', ...made);
   }
 
   async #isReady(): Promise<boolean> {
