@@ -23,6 +23,8 @@ const KUBELET_PORT = 10_250;
 const ROOT_DIR = '/var/lib/kubelet';
 const ROOT_DIR_ARGS = [`--root-dir=${ROOT_DIR}`];
 const BRIDGE = 'node0';
+/** Specs of dynamic resources go through the older versions of that API, too. */
+const SERVED = ['--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true'];
 const READY = { timeoutMs: 120_000, everyMs: 200 };
 const GONE = { timeoutMs: 60_000, everyMs: 500 };
 
@@ -56,7 +58,9 @@ export class SpecNode {
     const { lab, missing } = await startRuntime({ ...o, route: ['unreachable', 'default'] });
     const plane = await startControlPlane({
       ...{ controllerManager: true, scheduler: true },
-      flags: { 'kube-apiserver': ['--bind-address=0.0.0.0', `--advertise-address=${NODE_IP}`, '--endpoint-reconciler-type=lease'] },
+      flags: {
+        'kube-apiserver': [...SERVED, '--bind-address=0.0.0.0', `--advertise-address=${NODE_IP}`, '--endpoint-reconciler-type=lease'],
+      },
     });
     const served = { enableServer: true, address: NODE_IP, authentication: { x509: { clientCAFile: plane.ca.certFile } } };
     const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--node-ip=${NODE_IP}`, ...ROOT_DIR_ARGS];

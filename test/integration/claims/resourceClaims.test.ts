@@ -241,6 +241,23 @@ describe('a claim', () => {
     expect(cdi(h, 'next')).toEqual([[`${DRIVER}/claim=${uid}`]]);
   });
 
+  // A spec of Kubernetes: "blocks new pod after force-delete".
+  it('that was made again with its pod, which was deleted by force, waits until the old one is unprepared', async ({ h }) => {
+    driver(h);
+    await registered(h);
+    withClaim(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'));
+    h.dra.fault = ({ method }) => (method === 'NodeUnprepareResources' ? { kind: 'error', error: 'the device is busy' } : undefined);
+    drop(h, 'pods/web', 0);
+    h.kube.handle({ verb: 'DELETE', path: claimPath('web-gpu') });
+    const { uid } = withClaim(h, 'web');
+    await h.until('it is told', () => events(h, 'FailedPrepareDynamicResources').length > 0);
+    expect(events(h, 'FailedPrepareDynamicResources')[0]).toMatch(/old ResourceClaim with same name web-gpu and different UID .* exists/);
+    h.dra.fault = () => undefined;
+    await h.until('the next is Ready', () => isReady(h, 'web'));
+    expect(cdi(h, 'web').at(-1)).toEqual([`${DRIVER}/claim=${uid}`]);
+  });
+
   it('that hangs says where, holds up no other pod, and not the end of its own', async () => {
     await using h = await claimNode(INSPECT);
     driver(h);

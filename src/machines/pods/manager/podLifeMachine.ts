@@ -29,7 +29,7 @@ import {
   type Verdict,
   verdictOf,
 } from './messages.ts';
-import { isTold, type Life, listedOf, mayBePutRight, type Named, nextOf, type Renewal, withNext } from './records.ts';
+import { hasStopped, isTold, type Life, listedOf, mayBePutRight, type Named, nextOf, type Renewal, withNext } from './records.ts';
 
 type Causes = readonly Cause[] | undefined;
 
@@ -172,6 +172,7 @@ export const podLifeMachine = setup({
     mayBePutRight: ({ context }) => mayBePutRight(context),
     failed: ({ context }) => verdictOf(context) !== null,
     isUnsaid: ({ context }) => verdictOf(context) === null,
+    hasStopped: ({ context, event }) => 'worker' in event && hasStopped(event.worker) && !hasStopped(context.worker),
     wasRefused: ({ context }) => isRefused(context),
     wasEvicted: ({ context }) => evictionOf(context) !== null,
     hasNext: ({ context }) => nextOf(context) !== null,
@@ -278,7 +279,7 @@ export const podLifeMachine = setup({
       meta: { message: 'working: it has a worker' },
       initial: 'running',
       on: {
-        'life.reported': { actions: 'report' },
+        'life.reported': [{ guard: 'hasStopped', actions: ['report', 'wake'] }, { actions: 'report' }],
         'life.reconciled': { guard: 'concerns', actions: ['restate', { type: 'update', params: { kind: 'sync' } }] },
         'life.added': [
           { guard: 'stands', actions: ['redefine', 'stay'] },

@@ -160,19 +160,19 @@ export function mayBePutRight(life: Life): boolean {
   return verdictOf(life) !== null && evictionOf(life) === null;
 }
 
+/** States of a worker whose containers have all ended. */
+const STOPPED: ReadonlySet<string> = new Set(['terminating.releasingClaims', 'terminating.claimsHeld', 'terminated', 'cleaningAgain']);
+export const hasStopped = (worker: Life['worker']): boolean => worker !== null && STOPPED.has(worker.state);
 /** The pod of the same full name that this one has to wait for: one before it, or one that still runs. `named`: all of that name. */
 export function predecessor(named: Iterable<readonly [string, Rec]>, uid: string): string | null {
   let before = true;
   let alive: string | null = null;
   for (const [otherUid, other] of named) {
-    if (otherUid === uid) {
-      before = false;
-      continue;
-    }
-    if (isLive(other)) {
-      if (before) return otherUid;
-      alive ??= otherUid;
-    } else if (before && other.state.is === 'waiting') return otherUid;
+    // What is taken down of a pod of the API after its containers holds up no other, as with the kubelet.
+    const holds = isLive(other) && !(other.source === 'api' && hasStopped(other.worker));
+    if (otherUid === uid) before = false;
+    else if (before && (holds || other.state.is === 'waiting')) return otherUid;
+    else if (holds) alive ??= otherUid;
   }
   return alive;
 }
