@@ -325,6 +325,18 @@ describe('beside a kubelet that does something else', () => {
     expect(counted()).toMatchObject({ disagreed: 1 });
   });
 
+  it('takes a container that is gone for started: the tree that looks again makes the next one at once', async () => {
+    await using b = await beside();
+    let answer: unknown;
+    const heard = (outcome: unknown): void => {
+      answer = outcome;
+    };
+    const once = { timeoutMs: null, signal: new AbortController().signal };
+    void b.ports.cri.call('StartContainer', { containerId: 'gone' }, once).then(heard, heard);
+    await b.h.until('it is answered', () => answer !== undefined, 5_000);
+    expect(answer).toEqual({});
+  });
+
   it('names a container that no pod has, until it is gone', async () => {
     await using b = await beside();
     const { h } = b;

@@ -295,7 +295,7 @@ export class Expectations {
     this.#progressed(open);
     const nowMs = this.#clock.monoMs();
     const tookMs = nowMs - open.sinceMonoMs;
-    const first = this.#pace.came({ ...open, tookMs }, nowMs);
+    const first = this.#pace.came({ ...open, tookMs, isLate: open.late !== null }, nowMs);
     if (first !== null) this.excused(({ uid }) => first.all || uid === open.uid);
   }
 

@@ -12,8 +12,8 @@ const SLOW_FOR_MS = 60_000;
 /** Of processes that run or want to, for each core: beyond it all bounds grow in proportion, up to six times. */
 const LOAD = 10;
 const LOAD_SLOWNESS_MAX = 6;
-/** A kubelet that has started lists, connects and looks at all its pods before its first act. */
-const STARTS_MS = 30_000;
+/** A kubelet that has started lists, connects and looks at all its pods before its first act. Grows with the slowness. */
+const STARTS_MS = 15_000;
 /** And comes to all of them, one after the other, within this. */
 const COMES_TO_ALL_MS = 60_000;
 /** These a kubelet alone does, and at once: what it had asked of the runtime before it ended comes without it. */
@@ -26,6 +26,8 @@ interface Came {
   uid: string;
   tookMs: number;
   boundMs: number;
+  /** It was named as missing: what held it up is no slowness of the machine. */
+  isLate: boolean;
 }
 
 export class Pace {
@@ -75,13 +77,13 @@ export class Pace {
 
   isStarting({ kind, uid }: Pick<Came, 'kind' | 'uid'>, nowMs: number): boolean {
     const { atMs, waits, acted } = this.#start;
-    const forMs = waits.has(uid) ? COMES_TO_ALL_MS : acted ? 0 : STARTS_MS;
+    const forMs = waits.has(uid) ? COMES_TO_ALL_MS : acted ? 0 : STARTS_MS * this.slowness(nowMs);
     return nowMs - atMs < forMs && !FROM_THE_START.has(kind);
   }
 
   /** An act of the kubelet came. Not null: the first since it started (`all`), or of a pod that was there before. Time begins anew then. */
-  came({ kind, uid, tookMs, boundMs }: Came, nowMs: number): { all: boolean } | null {
-    const by = PROMPT.has(kind) ? Math.min(SLOWNESS_MAX, Math.max(1, tookMs / boundMs / PROMPT_PART)) : 0;
+  came({ kind, uid, tookMs, boundMs, isLate }: Came, nowMs: number): { all: boolean } | null {
+    const by = PROMPT.has(kind) && !isLate ? Math.min(SLOWNESS_MAX, Math.max(1, tookMs / boundMs / PROMPT_PART)) : 0;
     if (by >= this.slowness(nowMs)) this.#slow = { by, untilMs: nowMs + SLOW_FOR_MS };
     if (!this.isStarting({ kind, uid }, nowMs) || !FIRST.has(kind) || tookMs === 0) return null;
     const all = !this.#start.acted;

@@ -8,7 +8,6 @@ import { untilShown } from '../waiting.ts';
 import type { Expectation, Wanted } from '../wanted.ts';
 import { type Listing, RuntimeListings } from './listings.ts';
 
-const NOT_FOUND = 5;
 const DEADLINE_EXCEEDED = 4;
 const CANCELLED = 1;
 const PERMISSION_DENIED = 7;
@@ -160,7 +159,8 @@ export class CriBorder {
     const grace = call.method === 'StopContainer' ? { boundMs: Number(call.req.timeout) * 1_000 + STOP_EXTRA_MS } : {};
     const shown = ({ containers }: Listing) => {
       const state = containers.find((c) => c.id === containerId)?.state;
-      if (state === undefined && call.method === 'StartContainer') throw failed(call.method, NOT_FOUND, `container ${containerId} is gone`);
+      // It was started, and has gone before this looked: the tree looks again, and makes the next one.
+      if (state === undefined && call.method === 'StartContainer') return true;
       const why = call.method === 'StartContainer' && state === 'CONTAINER_CREATED' ? this.#o.startFailure(containerId) : null;
       if (why !== null) throw failed(call.method, UNKNOWN, why);
       return shows(state) ? true : undefined;
