@@ -18,7 +18,7 @@ import { Observer } from '../test/e2e/lab/observer.ts';
 import { ClusterView, type PodHistory } from './lib/cluster.ts';
 import { LONG_MS, Member, since, withSamples } from './lib/member.ts';
 import { usageOf } from './lib/procs.ts';
-import { numberOption, report, say, sleep, until } from './lib/report.ts';
+import { numberOption, projectRoot, report, say, sleep, until } from './lib/report.ts';
 
 const podCount = numberOption('pods', 100);
 const rounds = numberOption('rounds', 3);
@@ -27,7 +27,10 @@ const minutes = numberOption('minutes', 3);
 const settleSeconds = numberOption('settle-seconds', 60);
 const EVERY_MS = 5_000;
 const NODE_READY_MS = 120_000;
-const POLICY = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [{ level: 'Metadata', users: [`system:node:${NODE_NAME}`] }] };
+/** As the DaemonSet runs: the node's own account may not watch its lease. */
+const USER = 'system:serviceaccount:actorlet-observe:actorlet-observe';
+const RBAC = join(projectRoot, 'packaging/observe/rbac.yaml');
+const POLICY = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [{ level: 'Metadata', users: [USER] }] };
 
 const whyNot = whyNoReferenceKubelet();
 if (whyNot !== undefined) throw new Error(whyNot);
@@ -37,6 +40,7 @@ writeFileSync(policy, JSON.stringify(POLICY));
 const flags = { 'kube-apiserver': [`--audit-policy-file=${policy}`, `--audit-log-path=${audit}`] };
 const cluster = await startCluster({ start: false, config: { podLogsDir: REFERENCE_LOGS.podLogs, maxPods: 250 }, plane: { flags } });
 const kubelet = await createReferenceKubelet(cluster);
+const kubeconfig = cluster.plane.kubeconfig('observer', { name: USER, groups: ['system:authenticated'] });
 let observer: Observer | undefined;
 let observers = 0;
 
@@ -45,7 +49,7 @@ async function startObserver(): Promise<Observer> {
   const started = new Observer(cluster.daemon.dir, { name: `observe-${observers}` });
   observer = started;
   // As it runs on a node.
-  await started.start([`--kubelet-pid=${kubelet.pid}`, '--nice=19']);
+  await started.start([`--kubelet-pid=${kubelet.pid}`, `--kubeconfig=${kubeconfig}`, '--nice=19']);
   return started;
 }
 async function endObserver(): Promise<void> {
@@ -69,12 +73,11 @@ function requests(fromMs: number): Record<string, number> {
   for (const line of readFileSync(audit, 'utf8').split('\n').slice(0, -1)) {
     const entry = JSON.parse(line) as {
       verb: string;
-      userAgent?: string;
       stage: string;
       requestReceivedTimestamp: string;
       objectRef?: { resource: string };
     };
-    if (entry.userAgent?.includes('actorlet') !== true || Date.parse(entry.requestReceivedTimestamp) < fromMs) continue;
+    if (Date.parse(entry.requestReceivedTimestamp) < fromMs) continue;
     if (entry.stage !== 'ResponseComplete' && entry.verb !== 'watch') continue;
     const what = `${entry.verb} ${entry.objectRef?.resource ?? ''}`;
     counts[what] = (counts[what] ?? 0) + 1;
@@ -160,6 +163,7 @@ try {
     everyMs: 200,
   });
   const isReady = async () => (/ Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)) ? true : undefined);
+  await cluster.kubectl('apply', '-f', RBAC);
   await until('the node is Ready', isReady, { timeoutMs: NODE_READY_MS, everyMs: 200 });
   const view = await ClusterView.open(cluster.plane);
   const agent = {

@@ -40,6 +40,8 @@ const NOT_HERE = {
   kubeletCgroups: '',
   systemCgroups: '',
   runOnce: false,
+  /** The kubelet looks at its pods anew. What it does comes by the watch, and from the runtime. */
+  syncFrequency: 600_000,
 } as const satisfies Partial<KubeletConfiguration>;
 
 /** A daemon's steps speak of its root directory. */

@@ -15,6 +15,8 @@ const NOTHING = new Uint8Array(0);
 
 export class HeldFiles {
   readonly #files = new Map<string, HeldFile>();
+  /** By folder, the names of what is held somewhere below it. */
+  readonly #names = new Map<string, Set<string>>();
   #bytes = 0;
 
   get(path: string): HeldFile | undefined {
@@ -25,6 +27,13 @@ export class HeldFiles {
     this.drop(path);
     const whole: HeldFile = { data: NOTHING, target: '', ...file };
     this.#files.set(path, whole);
+    for (let [folder, name] = split(path); name !== ''; [folder, name] = split(folder)) {
+      const names = this.#names.get(folder);
+      names?.add(name);
+      // Its own name is known above.
+      if (names !== undefined) break;
+      this.#names.set(folder, new Set([name]));
+    }
     this.#bytes += whole.data.length;
     // The oldest are of pods that are long gone.
     for (const old of this.#files.keys()) {
@@ -37,23 +46,34 @@ export class HeldFiles {
     const had = this.#files.get(path);
     if (had === undefined) return false;
     this.#bytes -= had.data.length;
-    return this.#files.delete(path);
+    this.#files.delete(path);
+    for (let [folder, name] = split(path), at = path; name !== '' && !this.#files.has(at) && !this.#names.has(at); ) {
+      const names = this.#names.get(folder);
+      names?.delete(name);
+      if (names?.size === 0) this.#names.delete(folder);
+      at = folder;
+      [folder, name] = split(folder);
+    }
+    return true;
   }
 
   /** True: something was there. */
   dropTree(path: string): boolean {
-    const all = [...this.#files.keys()].filter((at) => at === path || at.startsWith(`${path}/`));
-    for (const at of all) this.drop(at);
-    return all.length > 0;
+    const had = this.#names.has(path);
+    for (const name of this.names(path)) this.dropTree(`${path}/${name}`);
+    return this.drop(path) || had;
   }
 
   /** Names right below. */
   names(path: string): string[] {
-    const prefix = `${path}/`;
-    const names = new Set<string>();
-    for (const at of this.#files.keys()) if (at.startsWith(prefix)) names.add(at.slice(prefix.length).split('/', 1)[0] ?? '');
-    return [...names];
+    return [...(this.#names.get(path) ?? [])];
   }
+}
+
+/** The folder of a path, and its name; '' = there is none above. */
+function split(path: string): [string, string] {
+  const at = path.lastIndexOf('/');
+  return at < 0 ? ['', ''] : [path.slice(0, at), path.slice(at + 1)];
 }
 
 export function infoOf(file: HeldFile): FileInfo {
