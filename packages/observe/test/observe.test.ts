@@ -325,6 +325,27 @@ describe('beside a kubelet that does something else', () => {
     expect(counted()).toMatchObject({ disagreed: 1 });
   });
 
+  it('judges no pod while the kubelet says that it is not ready', async () => {
+    await using b = await beside();
+    const { h } = b;
+    await h.advance(30_000);
+    await stopTheKubelet(b);
+    const says = (reason: string): void => {
+      const node = h.kube.handle({ verb: 'GET', path: '/api/v1/nodes/n1' });
+      if (!node.ok) throw new Error(node.failure.message);
+      const { status } = node.body as KubeObject & { status: { conditions: { type: string }[] } };
+      const conditions = status.conditions.map((c) => (c.type === 'Ready' ? { ...c, status: 'False', reason } : c));
+      h.kube.handle({ verb: 'PATCH', path: '/api/v1/nodes/n1/status', body: { status: { conditions } } });
+    };
+    says('KubeletNotReady');
+    create(b, 'web');
+    await h.advance(50_000);
+    expect(disagreedAt(b).filter((what) => !what.startsWith('missing Lease'))).toEqual([]);
+    // That nobody heard of it is another's word.
+    says('NodeStatusUnknown');
+    await h.until('the folder of the pod is missed', () => disagreedAt(b).includes('missing Folder default/web'), 60_000);
+  });
+
   it('takes a container that is gone for started: the tree that looks again makes the next one at once', async () => {
     await using b = await beside();
     let answer: unknown;

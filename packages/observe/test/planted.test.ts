@@ -55,6 +55,14 @@ test('a kubelet that starts has its time from the first act that is its own on, 
   expect([29_000, 31_000].map((ms) => late.isStarting({ kind: 'Folder', uid: 'new' }, ms))).toEqual([true, false]);
   pace.came({ kind: 'Folder', uid: 'old', tookMs: 40_000, boundMs: 20_000, isLate: true }, 60_000);
   expect(pace.slowness(60_000)).toBe(1);
+  // One that says that it is not ready begins nothing; its start is over when it is. What it said before it ended does not count.
+  expect([late.says(false, 100_000), late.isStarting({ kind: 'Folder', uid: 'new' }, 200_000)]).toEqual([false, true]);
+  expect(late.isStarting({ kind: 'Lease', uid: '' }, 200_000)).toBe(false);
+  expect(late.says(true, 200_000)).toBe(true);
+  expect([229_000, 231_000].map((ms) => late.isStarting({ kind: 'Folder', uid: 'new' }, ms))).toEqual([true, false]);
+  late.says(false, 240_000);
+  late.ends();
+  expect(late.isStarting({ kind: 'Folder', uid: 'new' }, 240_000)).toBe(false);
   pace.starts(60_000, []);
   pace.ends();
   expect(pace.isStarting({ kind: 'Folder', uid: 'new' }, 60_000)).toBe(false);

@@ -187,6 +187,11 @@ export class Expectations {
     this.excused(() => true);
   }
 
+  /** Whether the kubelet says that it is ready. */
+  says(isReady: boolean): void {
+    if (this.#pace.says(isReady, this.#clock.monoMs())) this.excused(() => true);
+  }
+
   /** The kubelet has ended, or is stopped. What is due is missed. */
   stops = (): void => this.#pace.ends();
 

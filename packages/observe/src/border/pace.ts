@@ -36,6 +36,8 @@ export class Pace {
   #slow = { by: 1, untilMs: Number.NEGATIVE_INFINITY };
   /** `waits`: UIDs of pods that were there before it, and have no act of it yet. */
   #start = { atMs: Number.NEGATIVE_INFINITY, waits: new Set<string>(), acted: false };
+  /** As the node's status says it. */
+  #isReady = true;
 
   readonly #load: () => number;
 
@@ -73,12 +75,21 @@ export class Pace {
 
   ends(): void {
     this.#start.atMs = Number.NEGATIVE_INFINITY;
+    this.#isReady = true;
+  }
+
+  /** What the kubelet says of itself. One that is not ready begins nothing for its pods. True: it is ready again, and starts from here. */
+  says(isReady: boolean, nowMs: number): boolean {
+    const again = isReady && !this.#isReady;
+    this.#isReady = isReady;
+    if (again) this.#start.atMs = nowMs;
+    return again;
   }
 
   isStarting({ kind, uid }: Pick<Came, 'kind' | 'uid'>, nowMs: number): boolean {
     const { atMs, waits, acted } = this.#start;
     const forMs = waits.has(uid) ? COMES_TO_ALL_MS : acted ? 0 : STARTS_MS * this.slowness(nowMs);
-    return nowMs - atMs < forMs && !FROM_THE_START.has(kind);
+    return (!this.#isReady || nowMs - atMs < forMs) && !FROM_THE_START.has(kind);
   }
 
   /** An act of the kubelet came. Not null: the first since it started (`all`), or of a pod that was there before. Time begins anew then. */

@@ -76,7 +76,7 @@ export class KubeBorder {
     this.#stateOf = o.stateOf;
     this.#clock = o.clock;
     this.#expectations = o.expectations;
-    this.#seen = new SeenObjects(o.clock, (uid, how) => o.expectations.ends(uid, how));
+    this.#seen = new SeenObjects(o.clock, o.expectations);
   }
 
   get seen(): SeenObjects {

@@ -15,19 +15,26 @@ const ONE = /^\/(?:api\/v1|apis\/coordination\.k8s\.io\/v1)\/(?:namespaces\/[^/]
 
 export type SeenKind = 'pods' | 'nodes' | 'leases';
 
+/** Who is told of what is seen. */
+interface Told {
+  /** Of each pod that is to end, and that the API has no more. */
+  ends(uid: string, o: { gone: boolean }): void;
+  /** Whether the kubelet says that it is ready. */
+  says(isReady: boolean): void;
+}
+
 export class SeenObjects {
   readonly #clock: Clock;
   readonly #objects: Record<SeenKind, Map<string, KubeObject>> = { pods: new Map(), nodes: new Map(), leases: new Map() };
   /** By the object that they wait for: each event concerns one. */
   readonly #waiters = new Map<string, Set<() => void>>();
-  readonly #ends: (uid: string, o: { gone: boolean }) => void;
+  readonly #told: Told;
   /** UIDs of pods; true: it had ended when it was seen first. */
   #first = new Map<string, boolean>();
 
-  /** `ends`: is told the UID of each pod that is to end, and that the API has no more. */
-  constructor(clock: Clock, ends: (uid: string, o: { gone: boolean }) => void) {
+  constructor(clock: Clock, told: Told) {
     this.#clock = clock;
-    this.#ends = ends;
+    this.#told = told;
   }
 
   all(kind: SeenKind): Iterable<KubeObject> {
@@ -109,7 +116,7 @@ export class SeenObjects {
     if (event.type === 'DELETED') {
       this.#objects[kind].delete(keyOf(event.object));
       const { uid = '' } = event.object.metadata;
-      if (kind === 'pods') this.#ends(uid, { gone: true });
+      if (kind === 'pods') this.#told.ends(uid, { gone: true });
       this.#first.delete(uid);
     } else this.#put(kind, event.object, false);
     this.#wake(kind, event.object);
@@ -119,8 +126,9 @@ export class SeenObjects {
     this.#objects[kind].set(keyOf(object), slim(object));
     const { uid = '', deletionTimestamp } = object.metadata;
     // A kubelet that has evicted it, or refused it, begins nothing of it either.
-    if (kind === 'pods' && (deletionTimestamp !== undefined || hasEnded(object.status))) this.#ends(uid, { gone: false });
+    if (kind === 'pods' && (deletionTimestamp !== undefined || hasEnded(object.status))) this.#told.ends(uid, { gone: false });
     if (kind === 'pods' && !this.#first.has(uid)) this.#first.set(uid, hasEnded(object.status));
+    if (kind === 'nodes') this.#told.says(!isUnready(object.status));
     if (wake) this.#wake(kind, object);
   }
 
@@ -139,6 +147,11 @@ export class SeenObjects {
   }
 }
 
+/** By its own word: whoever has not heard of it for long has another reason. */
+function isUnready(status: unknown): boolean {
+  const conditions: unknown = isRecord(status) ? status.conditions : undefined;
+  return Array.isArray(conditions) && conditions.some((c) => isRecord(c) && c.type === 'Ready' && c.reason === 'KubeletNotReady');
+}
 function kindOf(path: string): SeenKind | undefined {
   return LEASES.test(path) ? 'leases' : LISTS.get(path);
 }
