@@ -284,10 +284,8 @@ export class Expectations {
       fields: new Map(),
       late: null,
     };
-    if (this.#open.size >= OPEN_MAX) {
-      const [oldest] = this.#open.values();
-      if (oldest !== undefined) this.#open.delete(oldest.key);
-    }
+    const [oldest = ''] = this.#open.size >= OPEN_MAX ? this.#open.keys() : [];
+    this.#open.delete(oldest);
     this.#open.set(key, open);
     this.#changed();
     this.#arm();
@@ -299,8 +297,7 @@ export class Expectations {
     this.#end(open);
     this.#progressed(open);
     const nowMs = this.#clock.monoMs();
-    const tookMs = nowMs - open.sinceMonoMs;
-    const first = this.#pace.came({ ...open, tookMs, isLate: open.late !== null }, nowMs);
+    const first = this.#pace.came({ ...open, tookMs: nowMs - open.sinceMonoMs, isLate: open.late !== null }, nowMs);
     if (first !== null) this.excused(({ uid }) => first.all || uid === open.uid);
   }
 
