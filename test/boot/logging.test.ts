@@ -86,10 +86,10 @@ describe('the log', () => {
     expect(out.every((line) => line.includes('broken'))).toBe(true);
     expect(fields, 'what is logged stays as it is').toEqual(before);
     log.warn(
-      { err: new Error('GET https://me:hush@h/x?token=hush: 500') },
-      'Readiness probe failed: Get "http://10.0.0.1:80/x?k=hush": EOF',
+      { err: new Error('GET https://me:hush@h/x?token=hush: 500'), url: 'http://h/x;m=hush#hush' },
+      'Readiness probe failed: Get "http://10.0.0.1:80/x?k=hush": EOF; see http://h/y;m=hush and http://h/z#hush.',
     );
-    expect(out.at(-1)).toContain('10.0.0.1:80/x?<masked>');
+    expect(out.at(-1)).toMatch(/10\.0\.0\.1:80\/x\?<masked>.*: EOF; see http:\/\/h\/y;<masked> and http:\/\/h\/z#<masked>/);
     expect(out.at(-1)).not.toContain('hush');
   });
 });
