@@ -1,5 +1,5 @@
 /** Parts of volumes: never anything outside of the volume, whoever changes it meanwhile (resources and volumes 8.21, trap 60). */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -244,6 +244,17 @@ describe.skipIf(!mayMount).each([
     mkdirSync(join(volume, 'key'));
     expect(await bind('key')).toEqual({ kind: 'bound' });
     expect(statSync(join(dir, 'target')).isDirectory()).toBe(true);
+    expect(table()).toHaveLength(1);
+  });
+
+  it.skipIf(!existsSync('/dev/fuse'))('takes the place of a mount whose server is gone', async () => {
+    mkdirSync(join(volume, 'a'));
+    mkdirSync(join(dir, 'target'));
+    const mount = `exec 3<>/dev/fuse; mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 dead '${join(dir, 'target')}'`;
+    execFileSync('sh', ['-c', mount]);
+    expect(() => statSync(join(dir, 'target'))).toThrow('ENOTCONN');
+    expect(await bind('a')).toEqual({ kind: 'bound' });
+    expect(statSync(join(dir, 'target')).ino).toBe(statSync(join(volume, 'a')).ino);
     expect(table()).toHaveLength(1);
   });
 

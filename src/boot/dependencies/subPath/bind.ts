@@ -41,8 +41,9 @@ export async function bindSubPath(request: SubPathRequest, run: Run): Promise<Su
     try {
       const wanted = await found.stat();
       for (let i = 0; await isMounted(target); i++) {
-        const there = await stat(target);
-        if (there.dev === wanted.dev && there.ino === wanted.ino) return { kind: 'bound' };
+        // None of a mount whose server is gone.
+        const there = await stat(target).catch(() => null);
+        if (there?.dev === wanted.dev && there.ino === wanted.ino) return { kind: 'bound' };
         if (i >= STACKED_MAX) throw new Error(`${target} is still mounted after ${STACKED_MAX} unmounts`);
         await run('umount', ['--', target]);
       }
@@ -55,7 +56,6 @@ export async function bindSubPath(request: SubPathRequest, run: Run): Promise<Su
     }
   } catch (error) {
     if (['ETIMEDOUT', 'ECANCELED'].includes(codeOf(error))) throw error;
-    const why = messageOf(error);
-    return { kind: 'refused', step: error instanceof SubPathError ? error.step : 'prepare', why };
+    return { kind: 'refused', step: error instanceof SubPathError ? error.step : 'prepare', why: messageOf(error) };
   }
 }
