@@ -139,7 +139,7 @@ export function graceIsKept(): Checker {
   };
 }
 
-/** A new pod waits until the one that had its name before is over (trap 2). */
+/** A new pod waits until the one that had its name before is over (trap 2); of the API: until nothing of that one runs. */
 export function onePodPerName(): Checker {
   /** Pods that ever began: one that goes before it did has nothing to wait for. */
   const begun = new Set<string>();
@@ -147,7 +147,8 @@ export function onePodPerName(): Checker {
     name: 'one-pod-per-name',
     arrived(s, call) {
       if (call.method !== 'RunPodSandbox') return undefined;
-      const { uid } = targetOf(call, s.node.runtime.hollow.dump());
+      const dump = s.node.runtime.hollow.dump();
+      const { uid } = targetOf(call, dump);
       begun.add(`${s.node.name} ${uid}`);
       const ledger = records(s);
       const mine = ledger?.records.get(uid);
@@ -158,6 +159,7 @@ export function onePodPerName(): Checker {
         if (r.worker === null || r.worker.phase === 'finished' || r.worker.phase === 'waiting') continue;
         // Only what this node let run under the name before: it may learn of orphaned pods too late.
         if (r.source === 'runtime' || !begun.has(`${s.node.name} ${other}`)) continue;
+        if (r.source === 'api' && !dump.containers.some((c) => c.podUid === other && up(c))) continue;
         return `${s.node.name}: pod ${uid} begins while pod ${other} of the same name ${namespace}/${name} is ${r.worker.phase}`;
       }
       return undefined;
