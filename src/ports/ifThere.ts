@@ -45,3 +45,29 @@ export async function rmdirIfFree(fs: Pick<HostFs, 'rmdir'>, dir: string): Promi
     return code === 'ENOENT';
   }
 }
+
+/** Names of a directory that are read at once: a pod may have a million files in one. */
+const NAMES_AT_ONCE = 1_000;
+/**
+ * Removes a directory and what is below it. Never follows a link, and never crosses into another file system: something mounted inside
+ * stops it with an error that names the place. `goOn` is asked before each removal; on its no, what is left stays and the answer is false.
+ */
+export async function removeTree(fs: HostFs, at: { dir: string; dev: number }, goOn: () => boolean = () => true): Promise<boolean> {
+  const { dir, dev } = at;
+  for (let more = true; more; ) {
+    const names = await fs.readdir(dir, { max: NAMES_AT_ONCE });
+    more = names.length >= NAMES_AT_ONCE;
+    for (const name of names) {
+      const path = `${dir}/${name}`;
+      const info = await fs.lstat(path);
+      // Files of an overlay say the device of their layer, and one that something is mounted on cannot be unlinked.
+      if (info.kind === 'dir' && info.dev !== dev) throw new Error(`${path} lies on another file system (a mount?); ${dir} is left alone`);
+      if (!goOn()) return false;
+      if (info.kind !== 'dir') await fs.unlink(path);
+      else if (!(await removeTree(fs, { dir: path, dev }, goOn))) return false;
+    }
+  }
+  if (!goOn()) return false;
+  await fs.rmdir(dir);
+  return true;
+}

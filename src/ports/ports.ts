@@ -103,8 +103,8 @@ export interface HostFs {
   fsyncDir(path: string): Promise<void>;
   /** With its parents, as far as they are missing. False: it was there. */
   mkdirp(path: string, mode: number): Promise<boolean>;
-  /** Names only, sorted by code unit. `within` as for openRead. */
-  readdir(path: string, o?: { within?: readonly string[] }): Promise<string[]>;
+  /** Names only, sorted by code unit; with `max` so many at most, any of them. `within` as for openRead. */
+  readdir(path: string, o?: { within?: readonly string[]; max?: number }): Promise<string[]>;
   /** Follows symlinks. */
   stat(path: string): Promise<FileInfo>;
   /** With `within` links on the way, too, must stay inside, as for openRead. */

@@ -2,8 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { removeTree as removeLeft } from '../../src/actors/reclaim/files.ts';
-import { removeTree } from '../../src/actors/services/volumes/disk/files.ts';
+import { removeVolume } from '../../src/actors/services/volumes/disk/files.ts';
 import { writeAtomically } from '../../src/actors/services/volumes/files/atomicWriter.ts';
 import { createClock, createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
@@ -143,12 +142,12 @@ describe('removing a volume', () => {
     writeFileSync(join(outside, 'precious'), 'x');
     symlinkSync(outside, join(dir, 'volume/a/link'));
     const mount = { path: join(dir, 'volume/a/b'), root: '/x', type: 'ext4', source: '/dev/vda1', device: '254:1' };
-    await expect(removeTree(fs, join(dir, 'volume'), [mount])).rejects.toThrow('is still mounted');
+    await expect(removeVolume(fs, join(dir, 'volume'), [mount])).rejects.toThrow('is still mounted');
     expect(existsSync(join(dir, 'volume/a/b'))).toBe(true);
-    await removeTree(fs, join(dir, 'volume'), []);
+    await removeVolume(fs, join(dir, 'volume'), []);
     expect(existsSync(join(dir, 'volume'))).toBe(false);
     expect(existsSync(join(outside, 'precious'))).toBe(true);
-    await removeTree(fs, join(dir, 'volume'), []);
+    await removeVolume(fs, join(dir, 'volume'), []);
   });
 
   it('removes files that say another device than their directory, as those of an overlay do, and enters no such directory', async () => {
@@ -160,26 +159,39 @@ describe('removing a volume', () => {
         return { ...info, dev: of(info, path) };
       },
     });
-    for (const remove of [
-      (fs: HostFs, path: string) => removeTree(fs, path, []),
-      async (fs: HostFs, path: string) => void (await removeLeft(fs, { dir: path, dev: 1 })),
-    ]) {
-      mkdirSync(join(dir, 'volume/a/b'), { recursive: true });
-      writeFileSync(join(dir, 'volume/a/b/file'), 'x');
-      symlinkSync('a', join(dir, 'volume/data'));
-      const entered = overlay((info, path) => (info.kind !== 'dir' ? 3 : path.endsWith('/b') ? 2 : 1));
-      await expect(remove(entered, join(dir, 'volume'))).rejects.toThrow('a/b lies on another file system');
-      expect(existsSync(join(dir, 'volume/a/b/file'))).toBe(true);
-      const layered = overlay((info) => (info.kind === 'dir' ? 1 : 3));
-      await remove(layered, join(dir, 'volume'));
-      expect(readdirSync(dir)).toEqual([]);
-    }
+    mkdirSync(join(dir, 'volume/a/b'), { recursive: true });
+    writeFileSync(join(dir, 'volume/a/b/file'), 'x');
+    symlinkSync('a', join(dir, 'volume/data'));
+    const entered = overlay((info, path) => (info.kind !== 'dir' ? 3 : path.endsWith('/b') ? 2 : 1));
+    await expect(removeVolume(entered, join(dir, 'volume'), [])).rejects.toThrow('a/b lies on another file system');
+    expect(existsSync(join(dir, 'volume/a/b/file'))).toBe(true);
+    const layered = overlay((info) => (info.kind === 'dir' ? 1 : 3));
+    await removeVolume(layered, join(dir, 'volume'), []);
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('reads some names of a directory at once, however many files a container has made in it', async () => {
+    const real = createHostFs();
+    mkdirSync(join(dir, 'volume/a'), { recursive: true });
+    for (let i = 0; i < 2_500; i++) writeFileSync(join(dir, `volume/a/${i}`), '');
+    const read: number[] = [];
+    const counting: HostFs = {
+      ...real,
+      async readdir(path, o) {
+        const names = await real.readdir(path, o);
+        read.push(names.length);
+        return names;
+      },
+    };
+    await removeVolume(counting, join(dir, 'volume'), []);
+    expect(read).toEqual([1, 1_000, 1_000, 500]);
+    expect(readdirSync(dir)).toEqual([]);
   });
 
   it('removes a link in its place, not what it leads to', async () => {
     mkdirSync(join(dir, 'outside'));
     symlinkSync(join(dir, 'outside'), join(dir, 'volume'));
-    await removeTree(createHostFs(), join(dir, 'volume'), []);
+    await removeVolume(createHostFs(), join(dir, 'volume'), []);
     expect(readdirSync(dir)).toEqual(['outside']);
   });
 });

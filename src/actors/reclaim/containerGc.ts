@@ -28,11 +28,11 @@ import type { ContainerGcEvent } from '../../machines/reclaim/messages.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/wire/cri.ts';
-import { listIfThere, rmdirIfFree, unlinkIfThere } from '../../ports/ifThere.ts';
+import { listIfThere, removeTree, rmdirIfFree, unlinkIfThere } from '../../ports/ifThere.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
 import { sweeperLogic } from '../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { exists, removeTree } from './files.ts';
+import { exists } from './files.ts';
 
 export interface ContainerGcOptions {
   policy: GcPolicy;

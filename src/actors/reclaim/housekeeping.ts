@@ -17,12 +17,11 @@ import { runtimePodsView } from '../../machines/runtime/pleg/messages.ts';
 import { volumesView } from '../../machines/services/volumes/messages.ts';
 import type { ViewKey } from '../../machines/supervision/address.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { ifThere, listIfThere, rmdirIfFree } from '../../ports/ifThere.ts';
+import { ifThere, listIfThere, removeTree, rmdirIfFree } from '../../ports/ifThere.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
 import { sweeperLogic } from '../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
-import { removeTree } from './files.ts';
 import { giveBackUserNamespaces } from './userNamespaces.ts';
 
 export interface HousekeepingOptions {

@@ -4,7 +4,7 @@
  * kernel's own, and descriptors of files that were just opened.
  */
 import { closeSync, constants, fchmod, fstatSync, fsync, writeFile as writeFd } from 'node:fs';
-import { chmod, lstat, mkdir, readdir, readlink, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
+import { chmod, lstat, mkdir, opendir, readdir, readlink, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import {
   closeFd,
@@ -135,8 +135,10 @@ interface Within {
   within?: readonly string[];
 }
 
-async function list(path: string): Promise<string[]> {
-  return (await readdir(path)).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+async function list(path: string, max?: number): Promise<string[]> {
+  const names: string[] = [];
+  if (max !== undefined) for await (const { name } of await opendir(path, { bufferSize: max })) if (names.push(name) === max) break;
+  return (max === undefined ? await readdir(path) : names).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
 }
 
 async function lstatWithin(path: string, within: readonly string[]): Promise<FileInfo> {
@@ -184,7 +186,7 @@ export function createHostFs(): HostFs {
     rename: (from, to) => rename(from, to),
     fsyncDir,
     mkdirp: async (path, mode) => (await mkdir(path, { recursive: true, mode })) !== undefined,
-    readdir: (path, o = {}) => inside(path, o, list),
+    readdir: (path, o = {}) => inside(path, o, (place) => list(place, o.max)),
     stat: async (path) => info(await stat(path)),
     lstat: async (path, o = {}) => (o.within === undefined ? info(await lstat(path)) : lstatWithin(path, o.within)),
     readlink: (path) => readlink(path),

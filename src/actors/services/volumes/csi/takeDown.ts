@@ -9,7 +9,7 @@ import type { VolumeData } from '../../../../machines/services/volumes/csi/data.
 import { csiPath, csiRef, VOL_DATA } from '../../../../machines/services/volumes/csi/volume.ts';
 import { unlinkIfThere } from '../../../../ports/ifThere.ts';
 import { removeMarker, unmountAll } from '../disk/directory.ts';
-import { lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
+import { lstatIfThere, removeVolume, rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
 import { lookCall, mountCall, parentOf } from '../disk/limits.ts';
 import { type Driver, driverNamed } from './calls.ts';
 import { type CsiOptions, type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
@@ -125,7 +125,7 @@ async function unstage(
   }
   if ((await lstatIfThere(fs, place.stageDir)) === null) return;
   // A driver may leave files of its own beside a device that it has staged.
-  if (data.block) await removeTree(fs, place.staging, []);
+  if (data.block) await removeVolume(fs, place.staging, []);
   else await rmdirIfThere(fs, place.staging);
   await removeData(fs, place.stageDir);
   await rmdirIfThere(fs, place.stageDir);

@@ -10,7 +10,7 @@ import { codeOf, messageOf } from '../../../../machines/text/errors.ts';
 import { listIfThere, rmdirIfFree, textIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { FileInfo, HostFs, Ports } from '../../../../ports/ports.ts';
 import { directoryOf, mounterOf, type VolumeTools } from '../kind.ts';
-import { lstatIfThere, NEW, removeTree, rmdirIfEmpty, rmdirIfThere, writeWhole } from './files.ts';
+import { lstatIfThere, NEW, removeVolume, rmdirIfEmpty, rmdirIfThere, writeWhole } from './files.ts';
 import { DIR_MODE, mountCall, parentOf } from './limits.ts';
 
 type Disk = Pick<VolumeTools, 'ports' | 'facts'>;
@@ -133,7 +133,7 @@ async function removeAll(o: Disk, dir: string, signal: AbortSignal): Promise<voi
     if (await rmdirIfFree(fs, dir)) return;
     const mounts = await mountsNear(o, dir);
     const stack = mountsAt(mounts, dir);
-    if (stack.length === 0) return removeTree(fs, dir, mounts);
+    if (stack.length === 0) return removeVolume(fs, dir, mounts);
     if (unmounted === STACKED_MOUNTS_MAX) throw stillMounted(dir);
     await unmountTopmost(o, stack, signal);
   }

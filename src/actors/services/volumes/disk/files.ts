@@ -2,7 +2,7 @@
 
 import { type MountEntry, mountsBelow } from '../../../../machines/host/mountinfo.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
-import { ifThere } from '../../../../ports/ifThere.ts';
+import { ifThere, removeTree } from '../../../../ports/ifThere.ts';
 import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
 
 /** Behind the name of a file, while it is written. */
@@ -25,28 +25,13 @@ export async function rmdirIfEmpty(fs: HostFs, dir: string): Promise<void> {
   }
 }
 
-/**
- * Removes a directory and what is below it, unless something is mounted there: neither a bind of the same file system
- * (only the mount table shows it) nor another file system is entered (trap 70).
- */
-export async function removeTree(fs: HostFs, dir: string, mounts: readonly MountEntry[]): Promise<void> {
+/** What is mounted there stops it, also a bind of the same file system, which only the mount table shows (trap 70). */
+export async function removeVolume(fs: HostFs, dir: string, mounts: readonly MountEntry[]): Promise<void> {
   const [mount] = mounts.filter((m) => m.path === dir).concat(mountsBelow(mounts, dir));
   if (mount !== undefined) throw new Error(`${mount.path} is still mounted (${mount.type}); nothing below ${dir} is removed`);
   const top = await lstatIfThere(fs, dir);
-  if (top === null) return;
-  if (top.kind !== 'dir') return fs.unlink(dir);
-  await removeBelow(fs, dir, top.dev);
-}
-async function removeBelow(fs: HostFs, dir: string, dev: number): Promise<void> {
-  for (const name of await fs.readdir(dir)) {
-    const path = `${dir}/${name}`;
-    const info = await fs.lstat(path);
-    // Files of an overlay say the device of their layer, and one that something is mounted on cannot be unlinked.
-    if (info.kind !== 'dir') await fs.unlink(path);
-    else if (info.dev !== dev) throw new Error(`${path} lies on another file system; ${dir} is left alone`);
-    else await removeBelow(fs, path, dev);
-  }
-  await fs.rmdir(dir);
+  if (top?.kind === 'dir') await removeTree(fs, { dir, dev: top.dev });
+  else if (top !== null) await fs.unlink(dir);
 }
 
 /** All of it or nothing, also after a power failure: a part of a text may mean something else. */
