@@ -56,13 +56,21 @@ test('a kubelet that starts has its time from the first act that is its own on, 
   pace.came({ kind: 'Folder', uid: 'old', tookMs: 40_000, boundMs: 20_000, isLate: true }, 60_000);
   expect(pace.slowness(60_000)).toBe(1);
   // One that says that it is not ready begins nothing; its start is over when it is. What it said before it ended does not count.
-  expect([late.says(false, 100_000), late.isStarting({ kind: 'Folder', uid: 'new' }, 200_000)]).toEqual([false, true]);
+  const word = (isReady: boolean, heartbeat: string) => ({ isReady, heartbeat });
+  const isStarting = (ms: number) => late.isStarting({ kind: 'Folder', uid: 'new' }, ms);
+  expect([late.says(word(false, 'a'), 100_000), isStarting(200_000)]).toEqual([false, true]);
   expect(late.isStarting({ kind: 'Lease', uid: '' }, 200_000)).toBe(false);
-  expect(late.says(true, 200_000)).toBe(true);
-  expect([229_000, 231_000].map((ms) => late.isStarting({ kind: 'Folder', uid: 'new' }, ms))).toEqual([true, false]);
-  late.says(false, 240_000);
+  expect(late.says(word(true, 'a'), 200_000)).toBe(true);
+  expect([229_000, 231_000].map(isStarting)).toEqual([true, false]);
+  late.says(word(false, 'b'), 240_000);
   late.ends();
-  expect(late.isStarting({ kind: 'Folder', uid: 'new' }, 240_000)).toBe(false);
+  expect(isStarting(240_000)).toBe(false);
+  // It begins with the status of its node. What another writes there is no word of it.
+  late.starts(300_000, []);
+  expect([isStarting(400_000), late.says(word(true, 'b'), 400_000), late.says(word(true, 'c'), 410_000)]).toEqual([true, false, true]);
+  expect([439_000, 441_000].map(isStarting)).toEqual([true, false]);
+  late.starts(500_000, []);
+  expect([679_000, 681_000].map(isStarting)).toEqual([true, false]);
   pace.starts(60_000, []);
   pace.ends();
   expect(pace.isStarting({ kind: 'Folder', uid: 'new' }, 60_000)).toBe(false);

@@ -10,10 +10,10 @@ import {
 } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import type { Clock, Metrics } from '@actorlet/kubelet/ports/ports.ts';
 import { AT_WORK_FACTOR, AT_WORK_FACTORS, KIND_FACTS, knownDifference, LISTED_KINDS, RUNTIME_KINDS, STARTS } from './kinds.ts';
-import { Pace } from './pace.ts';
+import { type NodeWord, Pace } from './pace.ts';
 import { type Expectation, keyOf, type Wanted } from './wanted.ts';
 
-// Beyond it the oldest that are settled go first.
+// Beyond it the oldest that are known go first, then those that are settled.
 const DISAGREEMENTS_MAX = 1_000;
 const OPEN_MAX = 20_000;
 const KNOWN_MAX = 5_000;
@@ -187,9 +187,8 @@ export class Expectations {
     this.excused(() => true);
   }
 
-  /** Whether the kubelet says that it is ready. */
-  says(isReady: boolean): void {
-    if (this.#pace.says(isReady, this.#clock.monoMs())) this.excused(() => true);
+  says(word: NodeWord): void {
+    if (this.#pace.says(word, this.#clock.monoMs())) this.excused(() => true);
   }
 
   /** The kubelet has ended, or is stopped. What is due is missed. */
@@ -332,7 +331,8 @@ export class Expectations {
     this.#disagreements.push(disagreement);
     this.#changed();
     if (this.#disagreements.length > DISAGREEMENTS_MAX) {
-      const at = this.#disagreements.findIndex((d) => d.settledMs !== null);
+      const known = this.#disagreements.findIndex((d) => d.known !== null);
+      const at = known >= 0 ? known : this.#disagreements.findIndex((d) => d.settledMs !== null);
       this.#disagreements.splice(Math.max(at, 0), 1);
       this.#dropped += 1;
     }

@@ -12,7 +12,9 @@ const SLOW_FOR_MS = 60_000;
 /** Of processes that run or want to, for each core: beyond it all bounds grow in proportion, up to six times. */
 const LOAD = 10;
 const LOAD_SLOWNESS_MAX = 6;
-/** A kubelet that has started lists, connects and looks at all its pods before its first act. Grows with the slowness. */
+/** A kubelet writes the status of its node first. Before, its cAdvisor may wait 3 s for each cgroup that an ended container left. */
+const SAYS_FIRST_MS = 180_000;
+/** Then it lists, connects and looks at all its pods before its first act. Grows with the slowness. */
 const STARTS_MS = 15_000;
 /** And comes to all of them, one after the other, within this. */
 const COMES_TO_ALL_MS = 60_000;
@@ -30,14 +32,21 @@ interface Came {
   isLate: boolean;
 }
 
+/** What a kubelet says of itself in the status of its node. */
+export interface NodeWord {
+  isReady: boolean;
+  /** Of the condition Ready; '' = no node is known. */
+  heartbeat: string;
+}
+
 export class Pace {
   #dueMs = Number.POSITIVE_INFINITY;
   #isHeldUp = false;
   #slow = { by: 1, untilMs: Number.NEGATIVE_INFINITY };
-  /** `waits`: UIDs of pods that were there before it, and have no act of it yet. */
-  #start = { atMs: Number.NEGATIVE_INFINITY, waits: new Set<string>(), acted: false };
+  /** `waits`: UIDs of pods that were there before it, and have no act of it yet. `said`: it wrote the status of the node. */
+  #start = { atMs: Number.NEGATIVE_INFINITY, waits: new Set<string>(), acted: false, said: true };
   /** As the node's status says it. */
-  #isReady = true;
+  #node: NodeWord = { isReady: true, heartbeat: '' };
 
   readonly #load: () => number;
 
@@ -70,26 +79,27 @@ export class Pace {
 
   /** `uids`: of the pods that there are. A kubelet comes to them one after the other. */
   starts(nowMs: number, uids: Iterable<string>): void {
-    this.#start = { atMs: nowMs, waits: new Set(uids), acted: false };
+    this.#start = { atMs: nowMs, waits: new Set(uids), acted: false, said: this.#node.heartbeat === '' };
   }
 
   ends(): void {
     this.#start.atMs = Number.NEGATIVE_INFINITY;
-    this.#isReady = true;
+    this.#node.isReady = true;
   }
 
-  /** What the kubelet says of itself. One that is not ready begins nothing for its pods. True: it is ready again, and starts from here. */
-  says(isReady: boolean, nowMs: number): boolean {
-    const again = isReady && !this.#isReady;
-    this.#isReady = isReady;
-    if (again) this.#start.atMs = nowMs;
-    return again;
+  /** One that is not ready begins nothing for its pods. True: its first word since it started, or it is ready again. It starts from here. */
+  says(word: NodeWord, nowMs: number): boolean {
+    const isFirst = !this.#start.said && word.heartbeat !== this.#node.heartbeat;
+    const isStart = isFirst || (word.isReady && !this.#node.isReady);
+    this.#node = { ...word };
+    if (isStart) [this.#start.atMs, this.#start.said] = [nowMs, true];
+    return isStart;
   }
 
   isStarting({ kind, uid }: Pick<Came, 'kind' | 'uid'>, nowMs: number): boolean {
-    const { atMs, waits, acted } = this.#start;
-    const forMs = waits.has(uid) ? COMES_TO_ALL_MS : acted ? 0 : STARTS_MS * this.slowness(nowMs);
-    return (!this.#isReady || nowMs - atMs < forMs) && !FROM_THE_START.has(kind);
+    const { atMs, waits, acted, said } = this.#start;
+    const forMs = !said ? SAYS_FIRST_MS : waits.has(uid) ? COMES_TO_ALL_MS : acted ? 0 : STARTS_MS * this.slowness(nowMs);
+    return (!this.#node.isReady || nowMs - atMs < forMs) && !FROM_THE_START.has(kind);
   }
 
   /** An act of the kubelet came. Not null: the first since it started (`all`), or of a pod that was there before. Time begins anew then. */
@@ -98,7 +108,7 @@ export class Pace {
     if (by >= this.slowness(nowMs)) this.#slow = { by, untilMs: nowMs + SLOW_FOR_MS };
     if (!this.isStarting({ kind, uid }, nowMs) || !FIRST.has(kind) || tookMs === 0) return null;
     const all = !this.#start.acted;
-    this.#start.acted = true;
+    [this.#start.acted, this.#start.said] = [true, true];
     this.#start.waits.delete(uid);
     return { all };
   }

@@ -2,6 +2,7 @@
 import { isKubeObject, type KubeObject, type KubeRequest, type KubeResult, slim } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
+import type { NodeWord } from '../pace.ts';
 import type { WaitEnd } from '../waiting.ts';
 import { hasEnded } from './podStatus.ts';
 
@@ -19,8 +20,7 @@ export type SeenKind = 'pods' | 'nodes' | 'leases';
 interface Told {
   /** Of each pod that is to end, and that the API has no more. */
   ends(uid: string, o: { gone: boolean }): void;
-  /** Whether the kubelet says that it is ready. */
-  says(isReady: boolean): void;
+  says(word: NodeWord): void;
 }
 
 export class SeenObjects {
@@ -128,7 +128,7 @@ export class SeenObjects {
     // A kubelet that has evicted it, or refused it, begins nothing of it either.
     if (kind === 'pods' && (deletionTimestamp !== undefined || hasEnded(object.status))) this.#told.ends(uid, { gone: false });
     if (kind === 'pods' && !this.#first.has(uid)) this.#first.set(uid, hasEnded(object.status));
-    if (kind === 'nodes') this.#told.says(!isUnready(object.status));
+    if (kind === 'nodes') this.#told.says(wordOf(object.status));
     if (wake) this.#wake(kind, object);
   }
 
@@ -147,10 +147,12 @@ export class SeenObjects {
   }
 }
 
-/** By its own word: whoever has not heard of it for long has another reason. */
-function isUnready(status: unknown): boolean {
+function wordOf(status: unknown): NodeWord {
   const conditions: unknown = isRecord(status) ? status.conditions : undefined;
-  return Array.isArray(conditions) && conditions.some((c) => isRecord(c) && c.type === 'Ready' && c.reason === 'KubeletNotReady');
+  const ready = Array.isArray(conditions) ? conditions.find((c) => isRecord(c) && c.type === 'Ready') : undefined;
+  const { reason, lastHeartbeatTime = '' } = isRecord(ready) ? ready : {};
+  // By its own word: whoever has not heard of it for long gives another reason, and leaves the time as it is.
+  return { isReady: reason !== 'KubeletNotReady', heartbeat: String(lastHeartbeatTime) };
 }
 function kindOf(path: string): SeenKind | undefined {
   return LEASES.test(path) ? 'leases' : LISTS.get(path);
