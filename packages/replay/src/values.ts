@@ -6,6 +6,7 @@
  * What JSON has no word for is an object with the key `$`: a key of the value itself that begins with `$` gets one more.
  */
 
+import { fromBase64 } from '@actorlet/kubelet/machines/data/base64.ts';
 import { CriError } from '@actorlet/kubelet/ports/ports.ts';
 import { PlainAnswerError } from '@actorlet/kubelet/ports/prober.ts';
 import { CsiError } from '@actorlet/kubelet/ports/sockets/csi.ts';
@@ -270,7 +271,7 @@ function reviveMarked(record: { readonly [key: string]: Json }, maker: Maker): u
     case 'x':
       return new TextEncoder().encode(String(v));
     case 'b':
-      return Uint8Array.from(atob(String(v)), (c) => c.charCodeAt(0));
+      return fromBase64(String(v)) ?? new Uint8Array();
     case 'm':
       return new Map((revive(v, maker) as [unknown, unknown][]).map(([k, item]) => [k, item]));
     case 's':

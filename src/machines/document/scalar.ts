@@ -3,6 +3,8 @@
  * are booleans, `0644` and `0o644` are octal, `1_000` is a number; dates and sexagesimal numbers are text. Pure.
  */
 
+import { fromBase64 } from '../data/base64.ts';
+
 const WORDS: ReadonlyMap<string, boolean | null | number> = new Map<string, boolean | null | number>([
   ...['y', 'Y', 'yes', 'Yes', 'YES', 'true', 'True', 'TRUE', 'on', 'On', 'ON'].map((w): [string, boolean] => [w, true]),
   ...['n', 'N', 'no', 'No', 'NO', 'false', 'False', 'FALSE', 'off', 'Off', 'OFF'].map((w): [string, boolean] => [w, false]),
@@ -72,12 +74,8 @@ export function taggedScalar(tag: string, text: string): Scalar | undefined {
 }
 
 function decodeBinary(text: string): string | undefined {
-  try {
-    const bytes = Uint8Array.from(atob(text.replaceAll(/[\r\n]/g, '')), (c) => c.charCodeAt(0));
-    return new TextDecoder().decode(bytes);
-  } catch {
-    return undefined;
-  }
+  const bytes = fromBase64(text.replaceAll(/[\r\n]/g, ''));
+  return bytes === null ? undefined : new TextDecoder().decode(bytes);
 }
 
 /** The name that a scalar is as a key: Kubernetes' objects have text as keys. Undefined: a key cannot be that. */

@@ -45,8 +45,9 @@ const publish = () =>
     }),
   );
 const onDisk = () => [...decodeClaims(readFileSync(join(c.daemon.rootDir, 'dra_manager_state'), 'utf8')).values()];
+const CLAIMS = { claims: [{ name: 'gpu' }] };
 const templated = {
-  containers: [sh('main', `echo "claim $DRA_CLAIM"; ${STAY}`, { resources: { claims: [{ name: 'gpu' }] } })],
+  containers: [sh('main', `echo "claim $DRA_CLAIM"; ${STAY}`, { resources: CLAIMS })],
   resourceClaims: [{ name: 'gpu', resourceClaimTemplateName: 'one' }],
 };
 
@@ -103,6 +104,24 @@ describe.skipIf(minorVersion('kube-apiserver') < CLAIMS_SINCE)('a driver of dyna
     const claim = pod.status.extendedResourceClaimStatus?.resourceClaimName ?? 'none';
     await c.daemon.wait('the container shows it', () => c.said(pod).includes(`claim ${claim}`), LONG);
     await c.kubectl('delete', 'pod', 'extended', '--wait=true');
+    await c.daemon.wait('it is unprepared', () => driver.prepared.size === 0, LONG);
+  });
+
+  it('prepares a device again whose specification the runtime does not find', async () => {
+    const script = `echo "claim $DRA_CLAIM"; sleep 4; exit 1`;
+    const prepares = () => driver.calls.filter((call) => call.method === 'NodePrepareResources').length;
+    await c.create('lost', { ...templated, containers: [sh('main', script, { resources: CLAIMS })] });
+    await c.podWhere('lost', 'has begun', (p) => p.status.containerStatuses?.[0]?.state.running !== undefined);
+    const before = prepares();
+    rmSync(join(c.lab.dir, 'cdi'), { recursive: true });
+    const pod = await c.podWhere('lost', 'runs again', (p) => {
+      const status = p.status.containerStatuses?.[0];
+      return status?.state.running !== undefined && status.restartCount > 0 && prepares() > before;
+    });
+    expect(await c.kubectl('get', 'events', '--field-selector', 'involvedObject.name=lost')).toContain('unresolvable CDI devices');
+    const { restartCount } = pod.status.containerStatuses?.[0] ?? {};
+    await c.daemon.wait('the container shows it', () => c.said(pod, 'main', restartCount).includes('claim lost-'), LONG);
+    await c.kubectl('delete', 'pod', 'lost', '--wait=true');
     await c.daemon.wait('it is unprepared', () => driver.prepared.size === 0, LONG);
   });
 

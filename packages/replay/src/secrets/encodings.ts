@@ -1,4 +1,5 @@
 /** Texts that hold others: JSON, base64, credentials of registries. */
+import { fromBase64 } from '@actorlet/kubelet/machines/data/base64.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Json } from '../entries.ts';
 
@@ -22,14 +23,7 @@ export function isCredentials(text: string): boolean {
   return all.length > 0 && all.every((one) => isRecord(one) && ('auth' in one || 'username' in one || 'password' in one));
 }
 
-/** Null: it is no base64. */
-export function decodedBase64(text: string): Uint8Array | null {
-  try {
-    return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  } catch {
-    return null;
-  }
-}
+export const decodedBase64 = fromBase64;
 
 export function encodedBase64(bytes: Uint8Array): string {
   let text = '';

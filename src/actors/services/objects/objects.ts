@@ -6,6 +6,7 @@
 
 import { type AnyActorLogic, enqueueActions, fromPromise } from 'xstate';
 import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
+import { fromBase64 } from '../../../machines/data/base64.ts';
 import type { ApiObject, ObjectResult } from '../../../machines/kube/objects.ts';
 import { type KubeObject, kubePath } from '../../../machines/kube/request.ts';
 import { type ObjectRef, refKey } from '../../../machines/pod/volumes/references.ts';
@@ -196,8 +197,7 @@ function valuesOf({ data }: KubeObject): string[] {
 const LINE_CHARS_MIN = 8;
 function textOf(base64: string): string {
   try {
-    const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fromBase64(base64) ?? undefined);
   } catch {
     return '';
   }

@@ -1,5 +1,6 @@
 /** Pull credentials from secrets, and which of them an image is pulled with (pod lifecycle 5.9). Nothing secret is put in errors. Pure. */
 
+import { fromBase64 } from '../../data/base64.ts';
 import { own } from '../../data/own.ts';
 import { parseImageRef } from '../../kube/imageRef.ts';
 import type { ApiSecret } from '../../kube/objects.ts';
@@ -102,12 +103,9 @@ export function dockerCredentials(kind: DockerFile, bytes: Uint8Array): Credenti
 
 function authOf(entry: Record<string, unknown>): AuthConfig | null {
   if (textOf(entry.auth) === '') return { username: textOf(entry.username), password: textOf(entry.password) };
-  let decoded: string;
-  try {
-    decoded = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(atob(textOf(entry.auth)), (c) => c.charCodeAt(0)));
-  } catch {
-    return null;
-  }
+  const bytes = fromBase64(textOf(entry.auth));
+  if (bytes === null) return null;
+  const decoded = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
   const colon = decoded.indexOf(':');
   // Some writers end the password with zero bytes.
   return colon < 0 ? null : { username: decoded.slice(0, colon), password: trimEndOf(decoded.slice(colon + 1), '\0') };

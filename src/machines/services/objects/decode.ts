@@ -1,5 +1,6 @@
 /** Secrets and config maps as the API gives them, decoded. What is wrong is said without its content. Pure. */
 
+import { fromBase64 } from '../../data/base64.ts';
 import { put } from '../../data/own.ts';
 import type { ApiConfigMap, ApiObject, ApiSecret } from '../../kube/objects.ts';
 import { type KubeObject, UNREADABLE } from '../../kube/request.ts';
@@ -9,19 +10,11 @@ import { textOf } from '../../shape/lenient.ts';
 
 export type DecodedObject = { ok: true; value: ApiObject; immutable: boolean } | { ok: false; message: string };
 
-function bytesOf(base64: string): Uint8Array | null {
-  try {
-    return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
-  } catch {
-    return null;
-  }
-}
-
 /** `binaryData` of a config map. Null: some value of it is no base64 text. */
 function binary(map: unknown): Record<string, Uint8Array> | null {
   const out: Record<string, Uint8Array> = {};
   for (const [key, value] of Object.entries(isRecord(map) ? map : {})) {
-    const bytes = typeof value === 'string' ? bytesOf(value) : null;
+    const bytes = typeof value === 'string' ? fromBase64(value) : null;
     if (bytes === null) return null;
     put(out, key, bytes);
   }

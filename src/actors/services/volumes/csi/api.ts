@@ -1,6 +1,7 @@
 /** What volumes of drivers need of the API, asked for each time: what a cache holds may be otherwise by now. */
 
 import { apiView } from '../../../../machines/api/messages.ts';
+import { fromBase64 } from '../../../../machines/data/base64.ts';
 import { put } from '../../../../machines/data/own.ts';
 import { failureText, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/kube/request.ts';
 import type { SecretRef } from '../../../../machines/pod/volumes/kinds/csi.ts';
@@ -90,9 +91,7 @@ export function csiApi(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nod
 }
 
 function decodeBase64(value: string, failed: () => Error): string {
-  try {
-    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(atob(value), (c) => c.charCodeAt(0)));
-  } catch {
-    throw failed();
-  }
+  const bytes = fromBase64(value);
+  if (bytes === null) throw failed();
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
 }

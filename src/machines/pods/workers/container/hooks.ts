@@ -7,6 +7,7 @@ import type { HookJob, HookOutcome } from './hookMachine.ts';
 const HOOK_USER_AGENT = 'kube-lifecycle/1.36';
 /** So much of what a hook's command says is shown in the container's status. */
 const OUTPUT_CHARS_MAX = 1024;
+const OUTPUT_BYTES_MAX = 4 * OUTPUT_CHARS_MAX;
 
 export type HookKind = 'exec' | 'httpGet' | 'sleep' | 'invalid';
 
@@ -35,8 +36,9 @@ export function plainRequest(secure: HttpProbe): HttpProbe {
 
 export function judgeCommand(answer: { exitCode: number; stdout: Uint8Array; stderr: Uint8Array }): HookOutcome {
   if (answer.exitCode === 0) return { kind: 'done' };
-  const decoder = new TextDecoder();
-  const output = `${decoder.decode(answer.stdout)}${decoder.decode(answer.stderr)}`.trimEnd().slice(0, OUTPUT_CHARS_MAX);
+  // A command may write as much as fits into a message of the runtime.
+  const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes.subarray(0, OUTPUT_BYTES_MAX));
+  const output = `${text(answer.stdout)}${text(answer.stderr)}`.trimEnd().slice(0, OUTPUT_CHARS_MAX);
   return { kind: 'failed', why: `command exited with code ${answer.exitCode}`, output };
 }
 

@@ -1,0 +1,34 @@
+/** What a pod's author makes as large as it may be, and the node looks at in one go: in processor time, of which others use the same thread. */
+import { randomBytes } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { judgeCommand } from '../../src/machines/pods/workers/container/hooks.ts';
+import { decodeObject } from '../../src/machines/services/objects/decode.ts';
+
+const LARGEST_MS = 50;
+
+/** Of the first run, which is not compiled yet: a node does few of these. */
+function firstMs(run: () => unknown): number {
+  const before = process.threadCpuUsage();
+  run();
+  return process.threadCpuUsage(before).user / 1_000;
+}
+
+it.each<[string, () => () => unknown]>([
+  [
+    'a Secret of 1 MiB',
+    () => {
+      const data = { a: randomBytes(750 * 1024).toString('base64') };
+      const metadata = { name: 's', namespace: 'ns', uid: 'u', resourceVersion: '1' };
+      return () => decodeObject({ kind: 'secret', namespace: 'ns', name: 's' }, { metadata, data });
+    },
+  ],
+  [
+    'the output of a hook that the runtime still takes',
+    () => {
+      const stdout = randomBytes(16 * 1024 * 1024);
+      return () => judgeCommand({ exitCode: 1, stdout, stderr: new Uint8Array() });
+    },
+  ],
+])('%s takes the thread for less than 50 ms', (_, make) => {
+  expect(firstMs(make())).toBeLessThan(LARGEST_MS);
+});
