@@ -16,6 +16,8 @@ const FEATURE = /\[Feature:|\[FeatureGate:/;
 const LOCAL_DRIVER = /\[Driver: (?:emptydir|hostPath|hostPathSymlink|local)\]/;
 const DRIVER = /\[Driver: /;
 const CLOUD = /\[Driver: (?:azure-disk|azure-file|cinder|vsphere|pd\.csi\.storage\.gke\.io)\]/;
+/** They start a server in a pod, whose image has no stand-in, and wait five minutes for it. */
+const SERVER = /\bNFS\b/;
 
 /** The name of a spec that `e2e_node.test` alone has begins with this. */
 export const OF_NODE_TESTS = 'e2e_node: ';
@@ -60,7 +62,7 @@ export function isOfNodeTests(spec: string): boolean {
 }
 
 export function groupOf(spec: string): string | undefined {
-  return GROUPS.find((group) => group.has(spec))?.name;
+  return SERVER.test(spec) ? undefined : GROUPS.find((group) => group.has(spec))?.name;
 }
 
 /** In the order of the groups; within a group in that of a digest, so that each slice has something of each driver and pattern. */
