@@ -10,6 +10,8 @@ const TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+/g;
 
 /** Short values that are kept. Those that come later are not looked for. */
 const SHORT_MAX = 10_000;
+/** Of one Secret, or one container: 100,000 would take a second to learn. */
+const WORDS_MAX = 2_000;
 
 export class SecretWords {
   readonly #known: KnownSecrets;
@@ -30,11 +32,12 @@ export class SecretWords {
 
   learn(values: readonly string[]): void {
     this.add(values);
-    for (const value of values) if (value.length < FOUND_ANYWHERE_MIN && this.short.size < SHORT_MAX) this.short.add(value);
+    for (const value of values.slice(0, WORDS_MAX))
+      if (value.length < FOUND_ANYWHERE_MIN && this.short.size < SHORT_MAX) this.short.add(value);
   }
 
-  add(words: Iterable<string>): void {
-    for (const word of words) if (this.#known.of(word) === null) this.#known.add(word, MASKED);
+  add(words: readonly string[]): void {
+    for (const word of words.slice(0, WORDS_MAX)) if (this.#known.of(word) === null) this.#known.add(word, MASKED);
   }
 
   /** The text without them, and without what URLs and tokens hide. */

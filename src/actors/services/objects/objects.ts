@@ -188,7 +188,7 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>, learn: (secrets: readonly string
 }
 
 /** Of a secret, and each line of those that have several: a log may hold one of them. What is no text is in no text. */
-function valuesOf({ data }: KubeObject): string[] {
+export function valuesOf({ data }: KubeObject): string[] {
   return Object.values(isRecord(data) ? data : {}).flatMap((value) => {
     const text = typeof value === 'string' ? textOf(value).trim() : '';
     return text.includes('\n') ? [text, ...text.split('\n')].filter((line) => line.length >= LINE_CHARS_MIN) : text === '' ? [] : [text];
