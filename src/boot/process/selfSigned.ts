@@ -5,22 +5,18 @@
 import { createHash, generateKeyPair, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { isIP } from 'node:net';
 import { promisify } from 'node:util';
-import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import { AsnConvert } from '@peculiar/asn1-schema';
 import {
   AlgorithmIdentifier,
-  AttributeTypeAndValue,
-  AttributeValue,
   AuthorityKeyIdentifier,
   BasicConstraints,
   Certificate,
   ExtendedKeyUsage,
-  Extension,
+  type Extension,
   Extensions,
   GeneralName,
   KeyUsage,
   KeyUsageFlags,
-  Name,
-  RelativeDistinguishedName,
   SubjectAlternativeName,
   SubjectKeyIdentifier,
   SubjectPublicKeyInfo,
@@ -28,6 +24,7 @@ import {
   Validity,
   Version,
 } from '@peculiar/asn1-x509';
+import { bytes, extension, nameOf, OID, pem, type Subject } from '../dependencies/certificates/x509.ts';
 
 const generate = promisify(generateKeyPair);
 const RSA_BITS = 2048;
@@ -38,21 +35,6 @@ const BACKDATE_MS = 3_600_000;
 const SERIAL_BYTES = 16;
 /** A common name holds 64 characters; what clients check is the alternative name. */
 const HOST_LENGTH_MAX = 48;
-
-const OID = {
-  sha256WithRSA: '1.2.840.113549.1.1.11',
-  ecdsaWithSha256: '1.2.840.10045.4.3.2',
-  commonName: '2.5.4.3',
-  organization: '2.5.4.10',
-  subjectKeyIdentifier: '2.5.29.14',
-  keyUsage: '2.5.29.15',
-  subjectAltName: '2.5.29.17',
-  basicConstraints: '2.5.29.19',
-  authorityKeyIdentifier: '2.5.29.35',
-  extendedKeyUsage: '2.5.29.37',
-  serverAuth: '1.3.6.1.5.5.7.3.1',
-  clientAuth: '1.3.6.1.5.5.7.3.2',
-} as const;
 
 export interface SelfSigned {
   /** PEM: the leaf, then the CA. */
@@ -75,10 +57,6 @@ export async function selfSignedCertificate(host: string, nowMs: number): Promis
   return { cert: `${leafCert}${caCert}`, key: String(leaf.privateKey.export({ type: 'pkcs8', format: 'pem' })) };
 }
 
-export interface Subject {
-  commonName: string;
-  organizations?: readonly string[];
-}
 export interface CertificateRequest {
   subject: Subject;
   issuer: { subject: Subject; keys: { privateKey: KeyObject; publicKey: KeyObject } };
@@ -117,7 +95,7 @@ export function issueCertificate(o: CertificateRequest): string {
   });
   const signature = sign('sha256', Buffer.from(AsnConvert.serialize(body)), o.issuer.keys.privateKey);
   const certificate = new Certificate({ tbsCertificate: body, signatureAlgorithm: algorithm, signatureValue: bytes(signature) });
-  return pem(Buffer.from(AsnConvert.serialize(certificate)));
+  return pem('CERTIFICATE', certificate);
 }
 
 function usage(use: CertificateRequest['use']): Extension[] {
@@ -137,26 +115,7 @@ function usage(use: CertificateRequest['use']): Extension[] {
   ];
 }
 
-function extension(extnID: string, value: object, critical = false): Extension {
-  return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
-}
-
 function keyId(key: KeyObject): ArrayBuffer {
   const hash = createHash('sha256').update(key.export({ type: 'spki', format: 'der' }));
   return bytes(hash.digest().subarray(0, 20));
-}
-
-function nameOf({ organizations, commonName }: Subject): Name {
-  const part = (type: string, text: string): RelativeDistinguishedName =>
-    new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value: new AttributeValue({ utf8String: text }) })]);
-  return new Name([...(organizations ?? []).map((o) => part(OID.organization, o)), part(OID.commonName, commonName)]);
-}
-
-function bytes(b: Buffer): ArrayBuffer {
-  return new Uint8Array(b).buffer;
-}
-
-function pem(der: Buffer): string {
-  const lines = der.toString('base64').match(/.{1,64}/g) ?? [];
-  return `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`;
 }

@@ -15,234 +15,89 @@ import { isRecord } from '../shape/conform.ts';
  * - `quantity`: always written, `"0"` when absent.
  */
 type Kind = 'omit' | 'ptr' | 'text' | 'number' | 'quantity' | { ptr: Struct } | { always: Struct } | { list: Struct } | { map: 'quantity' };
-type Struct = readonly (readonly [name: string, kind: Kind])[];
+/** Fields in the order in which Go writes them. */
+interface Struct {
+  readonly [name: string]: Kind;
+}
 
-const EXEC: Struct = [['command', 'omit']];
-const HEADER: Struct = [
-  ['name', 'text'],
-  ['value', 'text'],
-];
-const HTTP: Struct = [
-  ['path', 'omit'],
-  ['port', 'number'],
-  ['host', 'omit'],
-  ['scheme', 'omit'],
-  ['httpHeaders', { list: HEADER }],
-];
-const TCP: Struct = [
-  ['port', 'number'],
-  ['host', 'omit'],
-];
-const HANDLER: Struct = [
-  ['exec', { ptr: EXEC }],
-  ['httpGet', { ptr: HTTP }],
-  ['tcpSocket', { ptr: TCP }],
-  ['sleep', { ptr: [['seconds', 'number']] }],
-];
-const PROBE: Struct = [
-  ['exec', { ptr: EXEC }],
-  ['httpGet', { ptr: HTTP }],
-  ['tcpSocket', { ptr: TCP }],
-  [
-    'grpc',
-    {
-      ptr: [
-        ['port', 'number'],
-        ['service', 'text'],
-      ],
-    },
-  ],
-  ['initialDelaySeconds', 'omit'],
-  ['timeoutSeconds', 'omit'],
-  ['periodSeconds', 'omit'],
-  ['successThreshold', 'omit'],
-  ['failureThreshold', 'omit'],
-  ['terminationGracePeriodSeconds', 'ptr'],
-];
-const PORT: Struct = [
-  ['name', 'omit'],
-  ['hostPort', 'omit'],
-  ['containerPort', 'number'],
-  ['protocol', 'omit'],
-  ['hostIP', 'omit'],
-];
-const OBJECT_REF: Struct = [
-  ['name', 'omit'],
-  ['optional', 'ptr'],
-];
-const KEY_REF: Struct = [
-  ['name', 'omit'],
-  ['key', 'text'],
-  ['optional', 'ptr'],
-];
-const ENV: Struct = [
-  ['name', 'text'],
-  ['value', 'omit'],
-  [
-    'valueFrom',
-    {
-      ptr: [
-        [
-          'fieldRef',
-          {
-            ptr: [
-              ['apiVersion', 'omit'],
-              ['fieldPath', 'text'],
-            ],
-          },
-        ],
-        [
-          'resourceFieldRef',
-          {
-            ptr: [
-              ['containerName', 'omit'],
-              ['resource', 'text'],
-              ['divisor', 'quantity'],
-            ],
-          },
-        ],
-        ['configMapKeyRef', { ptr: KEY_REF }],
-        ['secretKeyRef', { ptr: KEY_REF }],
-      ],
-    },
-  ],
-];
-const PROFILE: Struct = [
-  ['type', 'text'],
-  ['localhostProfile', 'ptr'],
-];
-const SECURITY: Struct = [
-  [
-    'capabilities',
-    {
-      ptr: [
-        ['add', 'omit'],
-        ['drop', 'omit'],
-      ],
-    },
-  ],
-  ['privileged', 'ptr'],
-  [
-    'seLinuxOptions',
-    {
-      ptr: [
-        ['user', 'omit'],
-        ['role', 'omit'],
-        ['type', 'omit'],
-        ['level', 'omit'],
-      ],
-    },
-  ],
-  [
-    'windowsOptions',
-    {
-      ptr: [
-        ['gmsaCredentialSpecName', 'ptr'],
-        ['gmsaCredentialSpec', 'ptr'],
-        ['runAsUserName', 'ptr'],
-        ['hostProcess', 'ptr'],
-      ],
-    },
-  ],
-  ['runAsUser', 'ptr'],
-  ['runAsGroup', 'ptr'],
-  ['runAsNonRoot', 'ptr'],
-  ['readOnlyRootFilesystem', 'ptr'],
-  ['allowPrivilegeEscalation', 'ptr'],
-  ['procMount', 'ptr'],
-  ['seccompProfile', { ptr: PROFILE }],
-  ['appArmorProfile', { ptr: PROFILE }],
-];
-const CONTAINER: Struct = [
-  ['name', 'text'],
-  ['image', 'omit'],
-  ['command', 'omit'],
-  ['args', 'omit'],
-  ['workingDir', 'omit'],
-  ['ports', { list: PORT }],
-  [
-    'envFrom',
-    {
-      list: [
-        ['prefix', 'omit'],
-        ['configMapRef', { ptr: OBJECT_REF }],
-        ['secretRef', { ptr: OBJECT_REF }],
-      ],
-    },
-  ],
-  ['env', { list: ENV }],
-  [
-    'resources',
-    {
-      always: [
-        ['limits', { map: 'quantity' }],
-        ['requests', { map: 'quantity' }],
-        [
-          'claims',
-          {
-            list: [
-              ['name', 'text'],
-              ['request', 'omit'],
-            ],
-          },
-        ],
-      ],
-    },
-  ],
-  [
-    'resizePolicy',
-    {
-      list: [
-        ['resourceName', 'text'],
-        ['restartPolicy', 'text'],
-      ],
-    },
-  ],
-  ['restartPolicy', 'ptr'],
-  [
-    'volumeMounts',
-    {
-      list: [
-        ['name', 'text'],
-        ['readOnly', 'omit'],
-        ['recursiveReadOnly', 'ptr'],
-        ['mountPath', 'text'],
-        ['subPath', 'omit'],
-        ['mountPropagation', 'ptr'],
-        ['subPathExpr', 'omit'],
-      ],
-    },
-  ],
-  [
-    'volumeDevices',
-    {
-      list: [
-        ['name', 'text'],
-        ['devicePath', 'text'],
-      ],
-    },
-  ],
-  ['livenessProbe', { ptr: PROBE }],
-  ['readinessProbe', { ptr: PROBE }],
-  ['startupProbe', { ptr: PROBE }],
-  [
-    'lifecycle',
-    {
-      ptr: [
-        ['postStart', { ptr: HANDLER }],
-        ['preStop', { ptr: HANDLER }],
-        ['stopSignal', 'ptr'],
-      ],
-    },
-  ],
-  ['terminationMessagePath', 'omit'],
-  ['terminationMessagePolicy', 'omit'],
-  ['imagePullPolicy', 'omit'],
-  ['securityContext', { ptr: SECURITY }],
-  ['stdin', 'omit'],
-  ['stdinOnce', 'omit'],
-  ['tty', 'omit'],
-];
+const EXEC: Struct = { command: 'omit' };
+const HEADER: Struct = { name: 'text', value: 'text' };
+const HTTP: Struct = { path: 'omit', port: 'number', host: 'omit', scheme: 'omit', httpHeaders: { list: HEADER } };
+const TCP: Struct = { port: 'number', host: 'omit' };
+const HANDLER: Struct = { exec: { ptr: EXEC }, httpGet: { ptr: HTTP }, tcpSocket: { ptr: TCP }, sleep: { ptr: { seconds: 'number' } } };
+const PROBE: Struct = {
+  exec: { ptr: EXEC },
+  httpGet: { ptr: HTTP },
+  tcpSocket: { ptr: TCP },
+  grpc: { ptr: { port: 'number', service: 'text' } },
+  initialDelaySeconds: 'omit',
+  timeoutSeconds: 'omit',
+  periodSeconds: 'omit',
+  successThreshold: 'omit',
+  failureThreshold: 'omit',
+  terminationGracePeriodSeconds: 'ptr',
+};
+const PORT: Struct = { name: 'omit', hostPort: 'omit', containerPort: 'number', protocol: 'omit', hostIP: 'omit' };
+const OBJECT_REF: Struct = { name: 'omit', optional: 'ptr' };
+const KEY_REF: Struct = { name: 'omit', key: 'text', optional: 'ptr' };
+const VALUE_FROM: Struct = {
+  fieldRef: { ptr: { apiVersion: 'omit', fieldPath: 'text' } },
+  resourceFieldRef: { ptr: { containerName: 'omit', resource: 'text', divisor: 'quantity' } },
+  configMapKeyRef: { ptr: KEY_REF },
+  secretKeyRef: { ptr: KEY_REF },
+};
+const PROFILE: Struct = { type: 'text', localhostProfile: 'ptr' };
+const SECURITY: Struct = {
+  capabilities: { ptr: { add: 'omit', drop: 'omit' } },
+  privileged: 'ptr',
+  seLinuxOptions: { ptr: { user: 'omit', role: 'omit', type: 'omit', level: 'omit' } },
+  windowsOptions: { ptr: { gmsaCredentialSpecName: 'ptr', gmsaCredentialSpec: 'ptr', runAsUserName: 'ptr', hostProcess: 'ptr' } },
+  runAsUser: 'ptr',
+  runAsGroup: 'ptr',
+  runAsNonRoot: 'ptr',
+  readOnlyRootFilesystem: 'ptr',
+  allowPrivilegeEscalation: 'ptr',
+  procMount: 'ptr',
+  seccompProfile: { ptr: PROFILE },
+  appArmorProfile: { ptr: PROFILE },
+};
+const MOUNT: Struct = {
+  name: 'text',
+  readOnly: 'omit',
+  recursiveReadOnly: 'ptr',
+  mountPath: 'text',
+  subPath: 'omit',
+  mountPropagation: 'ptr',
+  subPathExpr: 'omit',
+};
+const CONTAINER: Struct = {
+  name: 'text',
+  image: 'omit',
+  command: 'omit',
+  args: 'omit',
+  workingDir: 'omit',
+  ports: { list: PORT },
+  envFrom: { list: { prefix: 'omit', configMapRef: { ptr: OBJECT_REF }, secretRef: { ptr: OBJECT_REF } } },
+  env: { list: { name: 'text', value: 'omit', valueFrom: { ptr: VALUE_FROM } } },
+  resources: {
+    always: { limits: { map: 'quantity' }, requests: { map: 'quantity' }, claims: { list: { name: 'text', request: 'omit' } } },
+  },
+  resizePolicy: { list: { resourceName: 'text', restartPolicy: 'text' } },
+  restartPolicy: 'ptr',
+  volumeMounts: { list: MOUNT },
+  volumeDevices: { list: { name: 'text', devicePath: 'text' } },
+  livenessProbe: { ptr: PROBE },
+  readinessProbe: { ptr: PROBE },
+  startupProbe: { ptr: PROBE },
+  lifecycle: { ptr: { postStart: { ptr: HANDLER }, preStop: { ptr: HANDLER }, stopSignal: 'ptr' } },
+  terminationMessagePath: 'omit',
+  terminationMessagePolicy: 'omit',
+  imagePullPolicy: 'omit',
+  securityContext: { ptr: SECURITY },
+  stdin: 'omit',
+  stdinOnce: 'omit',
+  tty: 'omit',
+};
 
 /** A JSON string with the extra escapes of Go's default encoder (HTML characters and the two line separators). */
 export function goString(text: string): string {
@@ -289,7 +144,7 @@ function quantity(value: unknown): string {
 
 function encodeStruct(value: Record<string, unknown>, struct: Struct): string {
   const parts: string[] = [];
-  for (const [name, kind] of struct) {
+  for (const [name, kind] of Object.entries(struct)) {
     const text = encodeField(value[name], kind);
     if (text !== undefined) parts.push(`"${name}":${text}`);
   }

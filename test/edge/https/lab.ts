@@ -10,6 +10,7 @@ import type { RecorderEntry } from '@actorlet/kubelet/machines/recorder/recorder
 import { shownPages } from '@actorlet/shown/src/extension.ts';
 import { type HttpsOptions, httpsServerSpec } from '../../../src/actors/edge/https/https.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
+import type { Subject } from '../../../src/boot/dependencies/certificates/x509.ts';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { createGrpcCsi } from '../../../src/boot/dependencies/csi/grpcCsi.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
@@ -17,7 +18,7 @@ import { createDiskUsage } from '../../../src/boot/dependencies/machine/diskUsag
 import { createSys } from '../../../src/boot/dependencies/machine/sys.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics/metrics.ts';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
-import { type CertificateRequest, issueCertificate, type Subject } from '../../../src/boot/process/selfSigned.ts';
+import { type CertificateRequest, issueCertificate } from '../../../src/boot/process/selfSigned.ts';
 import type { KubeRequest, KubeResult } from '../../../src/machines/kube/request.ts';
 import { type CriResult, criAddr } from '../../../src/machines/runtime/cri/messages.ts';
 import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';

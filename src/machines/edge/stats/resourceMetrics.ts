@@ -3,97 +3,83 @@ import type { CpuStats, MemoryStats, Summary, SwapStats } from './stats.ts';
 
 const NS_PER_S = 1e9;
 
-interface Sample {
-  labels: Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
+/** One without a value is left out. */
+interface Figure {
   value: number | undefined;
-  time: string | undefined;
+  time?: string | undefined;
 }
+
+interface Of {
+  cpu?: CpuStats;
+  memory?: MemoryStats;
+  swap?: SwapStats;
+}
+type Family<T> = readonly [name: string, type: 'counter' | 'gauge', level: 'STABLE' | 'ALPHA', help: string, of: (of: T) => Figure];
+
+const CONTAINER: readonly Family<Of & { startTime: string | null }>[] = [
+  ['cpu_usage_seconds_total', 'counter', 'STABLE', 'Cumulative cpu time consumed by the container in core-seconds', cpu],
+  ['memory_working_set_bytes', 'gauge', 'STABLE', 'Current working set of the container in bytes', memory],
+  ['swap_usage_bytes', 'gauge', 'ALPHA', 'Current amount of the container swap usage in bytes', swap],
+  ['swap_limit_bytes', 'gauge', 'ALPHA', 'Swap that the container may use in bytes, with what it uses now', mayUse],
+  ['start_time_seconds', 'gauge', 'STABLE', 'Start time of the container since unix epoch in seconds', started],
+];
+const NODE: readonly Family<Of>[] = [
+  ['cpu_usage_seconds_total', 'counter', 'STABLE', 'Cumulative cpu time consumed by the node in core-seconds', cpu],
+  ['memory_working_set_bytes', 'gauge', 'STABLE', 'Current working set of the node in bytes', memory],
+  ['swap_usage_bytes', 'gauge', 'ALPHA', 'Current swap usage of the node in bytes', swap],
+];
+const POD: readonly Family<Of>[] = [
+  ['cpu_usage_seconds_total', 'counter', 'STABLE', 'Cumulative cpu time consumed by the pod in core-seconds', cpu],
+  ['memory_working_set_bytes', 'gauge', 'STABLE', 'Current working set of the pod in bytes', memory],
+  ['swap_usage_bytes', 'gauge', 'ALPHA', 'Current amount of the pod swap usage in bytes', swap],
+];
+const ERROR = '1 if there was an error while getting container metrics, 0 otherwise';
+const FAILED: Family<number> = ['scrape_error', 'gauge', 'STABLE', ERROR, (value) => ({ value })];
 
 /** `summary` null: it could not be made; then only the error is told, as the reference does. */
 export function resourceMetrics(summary: Summary | null): string {
-  const out: string[] = [];
-  const family = (o: { name: string; help: string; type: 'counter' | 'gauge'; level?: 'ALPHA' }, samples: readonly Sample[]) => {
-    const lines = samples.flatMap((s) => (s.value === undefined ? [] : [line(o.name, { ...s, value: s.value })]));
-    if (lines.length > 0) out.push(`# HELP ${o.name} [${o.level ?? 'STABLE'}] ${o.help}\n# TYPE ${o.name} ${o.type}\n${lines.join('')}`);
-  };
-  if (summary !== null) {
-    const containers = summary.pods.flatMap((p) =>
-      p.containers.map((c) => ({ c, labels: { container: c.name, namespace: p.podRef.namespace, pod: p.podRef.name } })),
-    );
-    const pods = summary.pods.map((p) => ({ p, labels: { namespace: p.podRef.namespace, pod: p.podRef.name } }));
-    family(
-      { name: 'container_cpu_usage_seconds_total', help: 'Cumulative cpu time consumed by the container in core-seconds', type: 'counter' },
-      containers.map(({ c, labels }) => cpu(c.cpu, labels)),
-    );
-    family(
-      { name: 'container_memory_working_set_bytes', help: 'Current working set of the container in bytes', type: 'gauge' },
-      containers.map(({ c, labels }) => memory(c.memory, labels)),
-    );
-    family(
-      { name: 'container_swap_usage_bytes', help: 'Current amount of the container swap usage in bytes', type: 'gauge', level: 'ALPHA' },
-      containers.map(({ c, labels }) => swap(c.swap, labels)),
-    );
-    const swapLimit = 'Swap that the container may use in bytes, with what it uses now';
-    family(
-      { name: 'container_swap_limit_bytes', help: swapLimit, type: 'gauge', level: 'ALPHA' },
-      containers.map(({ c, labels }) => mayUse(c.swap, labels)),
-    );
-    family(
-      { name: 'container_start_time_seconds', help: 'Start time of the container since unix epoch in seconds', type: 'gauge' },
-      containers.map(({ c, labels }) => ({
-        labels,
-        value: c.startTime === null ? undefined : Date.parse(c.startTime) / 1000,
-        time: undefined,
-      })),
-    );
-    family({ name: 'node_cpu_usage_seconds_total', help: 'Cumulative cpu time consumed by the node in core-seconds', type: 'counter' }, [
-      cpu(summary.node.cpu, {}),
-    ]);
-    family({ name: 'node_memory_working_set_bytes', help: 'Current working set of the node in bytes', type: 'gauge' }, [
-      memory(summary.node.memory, {}),
-    ]);
-    family({ name: 'node_swap_usage_bytes', help: 'Current swap usage of the node in bytes', type: 'gauge', level: 'ALPHA' }, [
-      swap(summary.node.swap, {}),
-    ]);
-    family(
-      { name: 'pod_cpu_usage_seconds_total', help: 'Cumulative cpu time consumed by the pod in core-seconds', type: 'counter' },
-      pods.map(({ p, labels }) => cpu(p.cpu, labels)),
-    );
-    family(
-      { name: 'pod_memory_working_set_bytes', help: 'Current working set of the pod in bytes', type: 'gauge' },
-      pods.map(({ p, labels }) => memory(p.memory, labels)),
-    );
-    family(
-      { name: 'pod_swap_usage_bytes', help: 'Current amount of the pod swap usage in bytes', type: 'gauge', level: 'ALPHA' },
-      pods.map(({ p, labels }) => swap(p.swap, labels)),
-    );
-  }
-  const error = [{ labels: {}, value: summary === null ? 1 : 0, time: undefined }];
-  family(
-    { name: 'resource_scrape_error', help: '1 if there was an error while getting container metrics, 0 otherwise', type: 'gauge' },
-    error,
+  const failed = families('resource', [FAILED], [{ labels: {}, of: summary === null ? 1 : 0 }]);
+  if (summary === null) return failed;
+  const pods = summary.pods.map((p) => ({ of: p, labels: { namespace: p.podRef.namespace, pod: p.podRef.name } }));
+  const containers = pods.flatMap(({ of: { containers: all }, labels }) =>
+    all.map((c) => ({ of: c, labels: { container: c.name, ...labels } })),
   );
-  return out.join('');
+  const node = [{ of: summary.node, labels: {} }];
+  return [families('container', CONTAINER, containers), families('node', NODE, node), families('pod', POD, pods), failed].join('');
 }
 
-function cpu(stats: CpuStats | undefined, labels: Sample['labels']): Sample {
+/** A family without a sample is left out. */
+function families<T>(prefix: string, all: readonly Family<T>[], rows: readonly { labels: Labels; of: T }[]): string {
+  const text = all.map(([rest, type, level, help, figure]) => {
+    const name = `${prefix}_${rest}`;
+    const lines = rows.map(({ labels, of }) => line(name, labels, figure(of))).join('');
+    return lines === '' ? '' : `# HELP ${name} [${level}] ${help}\n# TYPE ${name} ${type}\n${lines}`;
+  });
+  return text.join('');
+}
+
+function cpu({ cpu: stats }: Of): Figure {
   const used = stats?.usageCoreNanoSeconds;
-  return { labels, value: used === undefined ? undefined : used / NS_PER_S, time: stats?.time };
+  return { value: used === undefined ? undefined : used / NS_PER_S, time: stats?.time };
 }
-function memory(stats: MemoryStats | undefined, labels: Sample['labels']): Sample {
-  return { labels, value: stats?.workingSetBytes, time: stats?.time };
+function memory({ memory: stats }: Of): Figure {
+  return { value: stats?.workingSetBytes, time: stats?.time };
 }
-function swap(stats: SwapStats | undefined, labels: Sample['labels']): Sample {
-  return { labels, value: stats?.swapUsageBytes, time: stats?.time };
+function swap({ swap: stats }: Of): Figure {
+  return { value: stats?.swapUsageBytes, time: stats?.time };
 }
-
-function mayUse(stats: SwapStats | undefined, labels: Sample['labels']): Sample {
+function mayUse({ swap: stats }: Of): Figure {
   const { swapAvailableBytes: free, swapUsageBytes: used = 0 } = stats ?? {};
-  return { labels, value: free === undefined ? undefined : free + used, time: stats?.time };
+  return { value: free === undefined ? undefined : free + used, time: stats?.time };
+}
+function started({ startTime }: { startTime: string | null }): Figure {
+  return { value: startTime === null ? undefined : Date.parse(startTime) / 1000 };
 }
 
-function line(name: string, s: { labels: Sample['labels']; value: number; time: string | undefined }): string {
-  const labels = Object.entries(s.labels).map(([k, v]) => `${k}="${v.replace(/[\\"\n]/g, (c) => (c === '\n' ? '\\n' : `\\${c}`))}"`);
-  const time = s.time === undefined ? '' : ` ${Date.parse(s.time)}`;
-  return `${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`} ${s.value}${time}\n`;
+function line(name: string, labels: Labels, { value, time }: Figure): string {
+  if (value === undefined) return '';
+  const pairs = Object.entries(labels).map(([k, v]) => `${k}="${v.replace(/[\\"\n]/g, (c) => (c === '\n' ? '\\n' : `\\${c}`))}"`);
+  const at = time === undefined ? '' : ` ${Date.parse(time)}`;
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}${at}\n`;
 }
