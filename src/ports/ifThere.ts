@@ -2,12 +2,14 @@
 import { codeOf } from '../machines/text/errors.ts';
 import type { HostFs } from './ports.ts';
 
-/** Null where the file or directory is not there. */
-export async function ifThere<T>(work: Promise<T>): Promise<T | null> {
+const GONE: readonly string[] = ['ENOENT'];
+
+/** Null where the file or directory is not there: `codes` say so. */
+export async function ifThere<T>(work: Promise<T>, codes = GONE): Promise<T | null> {
   try {
     return await work;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
+    if (codes.includes(codeOf(error))) return null;
     throw error;
   }
 }
@@ -19,10 +21,7 @@ export async function textIfThere(fs: Pick<HostFs, 'readFile'>, path: string, by
 const NOT_OURS: readonly string[] = ['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'];
 /** The same; null also where something stands that this node did not write. */
 export async function ownTextIfThere(fs: Pick<HostFs, 'readFile'>, path: string, bytesMax: number): Promise<string | null> {
-  return textIfThere(fs, path, bytesMax).catch((error: unknown) => {
-    if (NOT_OURS.includes(codeOf(error))) return null;
-    throw error;
-  });
+  return ifThere(textIfThere(fs, path, bytesMax), NOT_OURS);
 }
 /** Names in a directory; none where it is not there. */
 export async function listIfThere(fs: Pick<HostFs, 'readdir'>, dir: string): Promise<string[]> {

@@ -13,12 +13,12 @@ import type { CriMethod, CriRequest, CriResponse } from '../machines/wire/criCal
 import type { Certificates } from './certificates.ts';
 import type { Entropy, Rng } from './chance.ts';
 import type { Documents } from './documents.ts';
-import type { Gzip } from './gzip.ts';
 import type { Handling } from './handling.ts';
 import type { KubeApi } from './kube.ts';
 import type { Cgroups } from './machine/cgroups.ts';
 import type { DebuggerPort } from './machine/debugger.ts';
 import type { DiskUsage } from './machine/diskUsage.ts';
+import type { Gzip } from './machine/gzip.ts';
 import type { Inhibitor } from './machine/inhibitor.ts';
 import type { InputRecorder } from './machine/inputRecorder.ts';
 import type { Iptables } from './machine/iptables.ts';

@@ -5,11 +5,10 @@ import { heldDevices } from '../../src/machines/allocation/devices/held.ts';
 import type { DeviceLedger } from '../../src/machines/allocation/devices/types.ts';
 import {
   allocatableResources,
-  FULL_BUCKET,
+  callBucket,
   listPodResources,
   type PodResourcesFacts,
   podResourcesByName,
-  takeToken,
 } from '../../src/machines/edge/podResources.ts';
 import type { Container } from '../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
@@ -119,12 +118,8 @@ it('knows a pod that was recreated under its name as what it is now, whatever it
 });
 
 it('answers ten calls at once, then a hundred each second', () => {
-  let bucket = FULL_BUCKET;
-  const call = (ms: number) => {
-    const taken = takeToken(bucket, ms);
-    bucket = taken.bucket;
-    return taken.ok;
-  };
+  const bucket = callBucket();
+  const call = (ms: number) => bucket.take(ms);
   expect(Array.from({ length: 12 }, () => call(1000)).filter(Boolean)).toHaveLength(10);
   expect([call(1005), call(1010), call(1011), call(1021)]).toEqual([false, true, false, true]);
   // A long rest does not make more than ten.

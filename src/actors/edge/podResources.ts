@@ -7,11 +7,10 @@
 import type { ServerEvent } from '../../machines/edge/messages.ts';
 import {
   allocatableResources,
-  FULL_BUCKET,
+  callBucket,
   listPodResources,
   type PodResourcesFacts,
   podResourcesByName,
-  takeToken,
 } from '../../machines/edge/podResources.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
@@ -19,8 +18,7 @@ import type { Ports } from '../../ports/ports.ts';
 import type { PodResourcesAnswers } from '../../ports/sockets/podResources.ts';
 import { heldResources } from '../allocation/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { naming, specOfServer } from './server.ts';
-import { freshSocket } from './socketFolder.ts';
+import { specOfAgentServer } from './socketFolder.ts';
 
 export interface PodResourcesOptions {
   rootDir: string;
@@ -38,24 +36,17 @@ const WHOLE_LIST_MS = 30_000;
 
 /** The pod resources API: `pod-resources/kubelet.sock`. Only root may open it. */
 export function podResourcesSpec(o: PodResourcesOptions): ActorSpec<ServerEvent> {
-  return specOfServer({
-    id: 'podResources',
-    flag: '--root-dir',
-    awaited: false,
-    server: (ctx) => ({ listen: () => naming('--root-dir', () => open(ctx, o)) }),
+  return specOfAgentServer({ id: 'podResources', folder: `${o.rootDir}/${FOLDER}`, socket: SOCKET }, (ctx, path) => {
+    const { podResources } = ctx.ports;
+    if (podResources === undefined) throw new Error('this node cannot serve the pod resources API');
+    return podResources.serve(path, answersOf(ctx, o));
   });
-}
-
-async function open(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions) {
-  const { fs, podResources } = ctx.ports;
-  if (podResources === undefined) throw new Error('this node cannot serve the pod resources API');
-  return podResources.serve(await freshSocket(fs, `${o.rootDir}/${FOLDER}`, SOCKET), answersOf(ctx, o));
 }
 
 function answersOf(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions): PodResourcesAnswers {
   const { registry, ports } = ctx;
   const counts = metricsOf(ports.metrics);
-  let bucket = FULL_BUCKET;
+  const bucket = callBucket();
   const openedMs = ports.clock.monoMs();
   const isWhole = (): boolean => registry.read(podsView)?.value.sourcesReady === true || ports.clock.monoMs() - openedMs >= WHOLE_LIST_MS;
   const facts = (): PodResourcesFacts => ({
@@ -64,11 +55,7 @@ function answersOf(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions): PodResou
     held: heldResources(registry),
   });
   return {
-    admit() {
-      const taken = takeToken(bucket, ports.clock.monoMs());
-      bucket = taken.bucket;
-      return taken.ok;
-    },
+    admit: () => bucket.take(ports.clock.monoMs()),
     list(api) {
       counts.asked('list', api);
       if (!isWhole()) {

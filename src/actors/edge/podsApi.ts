@@ -5,13 +5,12 @@
  */
 
 import type { ServerEvent } from '../../machines/edge/messages.ts';
-import { FULL_BUCKET, takeToken } from '../../machines/edge/podResources.ts';
+import { callBucket } from '../../machines/edge/podResources.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../machines/pods/status/messages.ts';
 import type { PodNow, PodsApiAnswers } from '../../ports/sockets/podsApi.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { naming, specOfServer } from './server.ts';
-import { freshSocket } from './socketFolder.ts';
+import { specOfAgentServer } from './socketFolder.ts';
 
 export interface PodsApiOptions {
   rootDir: string;
@@ -23,24 +22,17 @@ const SOCKET = 'pods-api.sock';
 
 /** The pods API (gate `PodsAPI`): `pods-api/pods-api.sock`. Only root may open it. */
 export function podsApiSpec(o: PodsApiOptions): ActorSpec<ServerEvent> {
-  return specOfServer({
-    id: 'podsApi',
-    flag: '--root-dir',
-    awaited: false,
-    server: (ctx) => ({ listen: () => naming('--root-dir', () => open(ctx, o)) }),
+  return specOfAgentServer({ id: 'podsApi', folder: `${o.rootDir}/${FOLDER}`, socket: SOCKET }, (ctx, path) => {
+    const { podsApi } = ctx.ports;
+    if (podsApi === undefined) throw new Error('this node cannot serve the pods API');
+    return podsApi.serve(path, answersOf(ctx));
   });
-}
-
-async function open(ctx: ActorCtx<ServerEvent>, o: PodsApiOptions) {
-  const { fs, podsApi } = ctx.ports;
-  if (podsApi === undefined) throw new Error('this node cannot serve the pods API');
-  return podsApi.serve(await freshSocket(fs, `${o.rootDir}/${FOLDER}`, SOCKET), answersOf(ctx));
 }
 
 function answersOf({ registry, ports }: ActorCtx<ServerEvent>): PodsApiAnswers {
   // Always 0: a caller that reads slowly misses no pod.
   ports.metrics.counter('kubelet_pod_watch_events_dropped_total', 'Cumulative number of pod watch events dropped.').inc({}, 0);
-  let bucket = FULL_BUCKET;
+  const bucket = callBucket();
   const now = (uid: string): PodNow | null => {
     const record = registry.read(podsView)?.value.records.get(uid);
     // What the runtime alone knows is no pod of a source.
@@ -48,11 +40,7 @@ function answersOf({ registry, ports }: ActorCtx<ServerEvent>): PodsApiAnswers {
     return { pod: record.pod, status: registry.read(statusesView)?.value.get(uid)?.status ?? record.pod.status };
   };
   return {
-    admit() {
-      const taken = takeToken(bucket, ports.clock.monoMs());
-      bucket = taken.bucket;
-      return taken.ok;
-    },
+    admit: () => bucket.take(ports.clock.monoMs()),
     list: () => [...(registry.read(podsView)?.value.records.keys() ?? [])].sort().flatMap((uid) => now(uid) ?? []),
     get: now,
     watch(changed) {

@@ -30,7 +30,7 @@ import { messageOf } from '../../machines/text/errors.ts';
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/wire/cri.ts';
 import { listIfThere, removeTree, rmdirIfFree, unlinkIfThere } from '../../ports/ifThere.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
-import { sweeperLogic } from '../supervision/looks/sweeper.ts';
+import { specOfSweeper } from '../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { exists } from './files.ts';
 
@@ -53,16 +53,10 @@ const STATES = {
 } as const satisfies Record<CriContainerState, string>;
 
 export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGcEvent> {
-  return {
-    type: 'actor',
-    id: 'containerGc',
-    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
-    mailbox: { capacity: 64, key: ({ urgent }) => (urgent === true ? 'urgent' : 'run') },
-    start: (ctx) => ({
-      logic: sweeperLogic(ctx.ports.clock, { sweep: (signal, how) => sweep(ctx, opts, { signal, ...how }) }),
-      input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
-    }),
-  };
+  const mailbox = { capacity: 64, key: ({ urgent }: ContainerGcEvent) => (urgent === true ? 'urgent' : 'run') };
+  return specOfSweeper({ id: 'containerGc', mailbox, everyMs: PERIOD_MS, quietMs: QUIET_MS }, (ctx) => ({
+    sweep: (signal, how) => sweep(ctx, opts, { signal, ...how }),
+  }));
 }
 
 /** `urgent`: pods that have ended keep no container. */

@@ -20,7 +20,7 @@ import { messageOf } from '../../machines/text/errors.ts';
 import { ifThere, listIfThere, removeTree, rmdirIfFree } from '../../ports/ifThere.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
-import { sweeperLogic } from '../supervision/looks/sweeper.ts';
+import { specOfSweeper } from '../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { giveBackUserNamespaces } from './userNamespaces.ts';
 
@@ -35,30 +35,19 @@ const FULL_PERIOD_MS = 60_000;
 const LEFT_PERIOD_MS = 10_000;
 
 export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<HousekeepingEvent> {
-  return {
-    type: 'actor',
-    id: 'housekeeping',
-    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
-    mailbox: { capacity: 64, key: () => 'run' },
-    start: (ctx) => {
-      ctx.publish(removingDirs, new Set());
-      const seen: Seen = {
-        stuck: new Map(),
-        views: null,
-        fullAtMonoMs: Number.NEGATIVE_INFINITY,
-        left: false,
-        ended: new Set(),
-        metrics: orphanMetrics(ctx.ports.metrics),
-      };
-      return {
-        logic: sweeperLogic(ctx.ports.clock, {
-          sweep: (signal) => sweep(ctx, { opts, seen, signal }),
-          due: () => isDue(ctx, seen),
-        }),
-        input: { everyMs: PERIOD_MS, quietMs: 100 },
-      };
-    },
-  };
+  const mailbox = { capacity: 64, key: () => 'run' };
+  return specOfSweeper({ id: 'housekeeping', mailbox, everyMs: PERIOD_MS, quietMs: 100 }, (ctx) => {
+    ctx.publish(removingDirs, new Set());
+    const seen: Seen = {
+      stuck: new Map(),
+      views: null,
+      fullAtMonoMs: Number.NEGATIVE_INFINITY,
+      left: false,
+      ended: new Set(),
+      metrics: orphanMetrics(ctx.ports.metrics),
+    };
+    return { sweep: (signal) => sweep(ctx, { opts, seen, signal }), due: () => isDue(ctx, seen) };
+  });
 }
 
 const podsDir = (o: HousekeepingOptions) => `${o.rootDir}/pods`;

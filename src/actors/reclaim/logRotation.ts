@@ -15,7 +15,7 @@ import { CRI_ANNOTATIONS } from '../../machines/wire/cri.ts';
 import { listIfThere, unlinkIfThere } from '../../ports/ifThere.ts';
 import { CriError } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
-import { type Sweeping, sweeperLogic } from '../supervision/looks/sweeper.ts';
+import { type Sweeping, specOfSweeper } from '../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { statIfThere } from './files.ts';
 
@@ -50,18 +50,7 @@ interface Log {
 }
 
 export function logRotationSpec(o: LogRotationOptions): ActorSpec {
-  return {
-    type: 'actor',
-    id: 'logRotation',
-    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
-    start: (ctx) => {
-      const rotation = new Rotation(ctx, o);
-      return {
-        logic: sweeperLogic(ctx.ports.clock, rotation),
-        input: { everyMs: o.everyMs, quietMs: 0 },
-      };
-    },
-  };
+  return specOfSweeper({ id: 'logRotation', everyMs: o.everyMs, quietMs: 0 }, (ctx) => new Rotation(ctx, o));
 }
 
 class Rotation implements Sweeping {

@@ -4,8 +4,8 @@ import { isPathName } from '../../machines/pod/pathName.ts';
 import { podDir } from '../../machines/pod/volumes/volumePaths.ts';
 import { removingDirs } from '../../machines/reclaim/messages.ts';
 import { MAPPING_FILE, userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
-import { codeOf, messageOf } from '../../machines/text/errors.ts';
-import { listIfThere, unlinkIfThere } from '../../ports/ifThere.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import { ifThere, listIfThere, unlinkIfThere } from '../../ports/ifThere.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 
 /**
@@ -26,7 +26,7 @@ export async function giveBackUserNamespaces(
       // A worker that is only now coming up waits with its directory until this is over.
       ctx.publish(removingDirs, new Set([uid]));
       const pod = podDir(rootDir, uid);
-      const stands = await isThere(() => fs.lstat(pod));
+      const stands = (await ifThere(fs.lstat(pod))) !== null;
       // What is written there would be believed: it goes first.
       if (stands && over(uid)) {
         await unlinkIfThere(fs, `${pod}/${MAPPING_FILE}`);
@@ -39,16 +39,5 @@ export async function giveBackUserNamespaces(
     ctx.log.warn({ dir, err }, 'ids of pods that are gone cannot be released yet; tried again later');
   } finally {
     ctx.publish(removingDirs, new Set());
-  }
-}
-
-/** Only what is surely gone counts as gone. */
-async function isThere(look: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await look();
-    return true;
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false;
-    throw error;
   }
 }

@@ -3,7 +3,7 @@ import { constants, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { openRegular } from '@actorlet/process/src/regularFile.ts';
-import type { Gzip } from '../../ports/gzip.ts';
+import type { Gzip } from '../../ports/machine/gzip.ts';
 
 export function createGzipPort(): Gzip {
   return {

@@ -7,7 +7,8 @@ import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promise
 import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import type { NodeConfig } from '../../machines/config/config.ts';
 import { isRecord } from '../../machines/shape/conform.ts';
-import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import { ifThere } from '../../ports/ifThere.ts';
 import type { InputRecorder, RecordingWanted } from '../../ports/machine/inputRecorder.ts';
 import { type BootContext, need } from '../steps/context.ts';
 
@@ -56,11 +57,7 @@ export function createInputRecorder(ctx: BootContext): InputRecorder {
       setTimeout(() => startAnew(ctx, 'actorctl record start'), ANSWER_GOES_OUT_MS).unref();
     },
     async stop() {
-      try {
-        await rm(file);
-      } catch (error) {
-        if (codeOf(error) !== 'ENOENT') throw error;
-      }
+      await ifThere(rm(file));
       await ctx.state.inputs?.end('actorctl record stop');
     },
   };

@@ -1,5 +1,7 @@
 /** What the pod resources API answers: which devices, CPUs and memory containers hold. Pure. */
+
 import type { Held, HeldResources } from '../allocation/messages.ts';
+import { TokenBucket } from '../data/tokenBucket.ts';
 import type { Container } from '../kube/podTable.ts';
 import type { Pod } from '../kube/types.ts';
 import { isTerminal } from '../pod/phase.ts';
@@ -80,15 +82,4 @@ function joined(parts: readonly Partial<HeldResources>[]): HeldResources {
 const QPS = 100;
 const BURST = 10;
 
-export interface TokenBucket {
-  readonly tokens: number;
-  readonly atMonoMs: number;
-}
-export const FULL_BUCKET: TokenBucket = { tokens: BURST, atMonoMs: 0 };
-
-/** The bucket after a call, and whether that call is answered. */
-export function takeToken(bucket: TokenBucket, monoMs: number): { bucket: TokenBucket; ok: boolean } {
-  const tokens = Math.min(BURST, bucket.tokens + (Math.max(0, monoMs - bucket.atMonoMs) / 1000) * QPS);
-  const ok = tokens >= 1;
-  return { bucket: { tokens: ok ? tokens - 1 : tokens, atMonoMs: monoMs }, ok };
-}
+export const callBucket = (): TokenBucket => new TokenBucket(QPS, BURST);

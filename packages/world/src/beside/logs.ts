@@ -2,7 +2,7 @@
  * Logs of containers that grow: the runtime writes on into the file that it has open, whatever becomes of its name, until it
  * is asked to open the log anew.
  */
-import type { Gzip } from '@actorlet/kubelet/ports/gzip.ts';
+import type { Gzip } from '@actorlet/kubelet/ports/machine/gzip.ts';
 import type { Clock, HostFs } from '@actorlet/kubelet/ports/ports.ts';
 import type { OpenFile } from '../disk/diskEntry.ts';
 import type { SimDisk } from '../disk/types.ts';

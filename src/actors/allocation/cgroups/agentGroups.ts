@@ -10,8 +10,9 @@ import { groupPath, rootName } from '../../../machines/allocation/cgroups/names.
 import type { HousekeepingEvent } from '../../../machines/reclaim/messages.ts';
 import { type Address, address } from '../../../machines/supervision/address.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
-import { sweeperLogic } from '../../supervision/looks/sweeper.ts';
+import { specOfSweeper } from '../../supervision/looks/sweeper.ts';
 import type { ActorSpec } from '../../supervision/types.ts';
+import { cgroupsOf } from './cgroups.ts';
 
 export interface AgentGroupsOptions {
   /** Paths; '' leaves the processes where they are. They are plain groups whatever driver pods have, as in the kubelet. */
@@ -26,21 +27,12 @@ const PERIOD_MS = 60_000;
 const ROUNDS_MAX = 11;
 
 export function agentGroupsSpec(o: AgentGroupsOptions): ActorSpec<HousekeepingEvent> {
-  return {
-    type: 'actor',
-    id: 'agentGroups',
-    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
-    mailbox: { capacity: 16, key: () => 'run' },
-    start: (ctx) => {
-      const { cgroups } = ctx.ports;
-      if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
-      ctx.registry.send(agentGroupsAddress, { type: 'housekeeping.run', why: 'start' });
-      return {
-        logic: sweeperLogic(ctx.ports.clock, { sweep: () => sweep(cgroups, o) }),
-        input: { everyMs: PERIOD_MS, quietMs: 0 },
-      };
-    },
-  };
+  const mailbox = { capacity: 16, key: () => 'run' };
+  return specOfSweeper({ id: 'agentGroups', mailbox, everyMs: PERIOD_MS, quietMs: 0 }, (ctx) => {
+    const cgroups = cgroupsOf(ctx.ports);
+    ctx.registry.send(agentGroupsAddress, { type: 'housekeeping.run', why: 'start' });
+    return { sweep: () => sweep(cgroups, o) };
+  });
 }
 
 async function sweep(cgroups: Cgroups, o: AgentGroupsOptions): Promise<string> {

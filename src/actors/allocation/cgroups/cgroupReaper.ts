@@ -19,9 +19,9 @@ import { messageOf } from '../../../machines/text/errors.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import { criClient } from '../../runtime/client.ts';
-import { type Sweeping, sweeperLogic } from '../../supervision/looks/sweeper.ts';
+import { type Sweeping, specOfSweeper } from '../../supervision/looks/sweeper.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
-import { atWork } from './cgroups.ts';
+import { atWork, cgroupsOf } from './cgroups.ts';
 
 /** The sweep's period, as housekeeping's. A sweep that finds the views unchanged costs nothing. */
 const PERIOD_MS = 2_000;
@@ -35,21 +35,8 @@ export interface ReaperOptions {
 }
 
 export function cgroupReaperSpec(o: ReaperOptions): ActorSpec<HousekeepingEvent> {
-  return {
-    type: 'actor',
-    id: 'cgroupReaper',
-    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
-    mailbox: { capacity: 64, key: () => 'run' },
-    start: (ctx) => {
-      const { cgroups } = ctx.ports;
-      if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
-      const reaper = new Reaper(ctx, cgroups, o);
-      return {
-        logic: sweeperLogic(ctx.ports.clock, reaper),
-        input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
-      };
-    },
-  };
+  const mailbox = { capacity: 64, key: () => 'run' };
+  return specOfSweeper({ id: 'cgroupReaper', mailbox, everyMs: PERIOD_MS, quietMs: QUIET_MS }, (ctx) => new Reaper(ctx, o));
 }
 
 interface Found {
@@ -67,9 +54,9 @@ class Reaper implements Sweeping {
   #seen: readonly unknown[] = [];
   #fullAtMonoMs = Number.NEGATIVE_INFINITY;
 
-  constructor(ctx: ActorCtx<HousekeepingEvent>, port: Cgroups, o: ReaperOptions) {
+  constructor(ctx: ActorCtx<HousekeepingEvent>, o: ReaperOptions) {
     this.#ctx = ctx;
-    this.#port = port;
+    this.#port = cgroupsOf(ctx.ports);
     this.#o = o;
   }
 

@@ -46,6 +46,7 @@ import { criView } from '../../../machines/runtime/cri/messages.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { keptMemory } from './measured.ts';
 
@@ -70,6 +71,12 @@ const BEGINNING: readonly unknown[] = ['preparing', 'enforcing'];
 const EVENT_FAILED = 'FailedNodeAllocatableEnforcement';
 const EVENT_ENFORCED = 'NodeAllocatableEnforced';
 
+/** @throws where the node cannot speak to them. */
+export function cgroupsOf({ cgroups }: Pick<Ports, 'cgroups'>): Cgroups {
+  if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
+  return cgroups;
+}
+
 export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
   return {
     type: 'actor',
@@ -77,9 +84,7 @@ export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
     mailbox: { capacity: 1024, key: (e) => (e.type === 'cgroups.look' ? 'look' : undefined) },
     ready: { when: (s) => !BEGINNING.includes((s as { value: unknown }).value), timeoutMs: READY_MS },
     start: (ctx) => {
-      const { cgroups } = ctx.ports;
-      if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
-      const groups = new Groups(ctx, { ...o, port: cgroups });
+      const groups = new Groups(ctx, { ...o, port: cgroupsOf(ctx.ports) });
       return {
         logic: provided(cgroupsMachine, {
           actors: {

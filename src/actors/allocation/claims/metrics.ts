@@ -1,5 +1,6 @@
 /** The kubelet's metrics of dynamic resources. */
 import type { ClaimRecord } from '../../../machines/allocation/claims/types.ts';
+import { gaugeRows } from '../../../ports/gaugeRows.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { CODE_NAMES, CsiError } from '../../../ports/sockets/csi.ts';
 
@@ -26,12 +27,8 @@ export function claimMetrics(metrics: Ports['metrics']): ClaimMetrics {
     'method_name',
     'grpc_status_code',
   ]);
-  const inUse = metrics.gauge(
-    'dra_resource_claims_in_use',
-    'ResourceClaims in use on the node, by driver and over all drivers (<any>). A claim may have devices of several drivers',
-    ['driver_name'],
-  );
-  let shown: ReadonlySet<string> = new Set();
+  const help = 'ResourceClaims in use on the node, by driver and over all drivers (<any>). A claim may have devices of several drivers';
+  const show = gaugeRows(metrics.gauge('dra_resource_claims_in_use', help, ['driver_name']));
   return {
     operation: (operation_name, ms, isError) => operations.observe(ms / 1000, { operation_name, is_error: String(isError) }),
     call(driver_name, method_name, ms, error) {
@@ -41,11 +38,8 @@ export function claimMetrics(metrics: Ports['metrics']): ClaimMetrics {
     },
     inUse(records) {
       const prepared = [...records.values()].filter((r) => r.prepared);
-      const counts = new Map([[ANY_DRIVER, prepared.length]]);
-      for (const { drivers } of prepared) for (const driver of drivers.keys()) counts.set(driver, (counts.get(driver) ?? 0) + 1);
-      for (const driver_name of shown) if (!counts.has(driver_name)) inUse.remove({ driver_name });
-      for (const [driver_name, n] of counts) inUse.set(n, { driver_name });
-      shown = new Set(counts.keys());
+      const users = prepared.flatMap(({ drivers }) => [...drivers.keys()]);
+      show([[{ driver_name: ANY_DRIVER }, prepared.length], ...users.map((driver_name) => [{ driver_name }, 1] as const)]);
     },
   };
 }

@@ -3,6 +3,7 @@
 import { CHECKPOINT_FILE, decodeCheckpoint, encodeCheckpoint } from '../../../machines/allocation/devices/checkpoint.ts';
 import type { Allocation, DeviceLedger } from '../../../machines/allocation/devices/types.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { ifThere, unlinkIfThere } from '../../../ports/ifThere.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
@@ -34,7 +35,7 @@ export class DeviceRecords {
     try {
       bytes = await this.inTurn(() => this.ctx.ports.fs.readFile(path, { bytesMax: RECORD_BYTES_MAX, own: true }));
     } catch (error) {
-      if (isMissing(error)) return null;
+      if (codeOf(error) === 'ENOENT') return null;
       if (codeOf(error) === 'EFBIG' || codeOf(error) === 'EINVAL') return unbelievable(error);
       throw error;
     }
@@ -60,11 +61,8 @@ export class DeviceRecords {
     for (const name of await fs.readdir(this.folder)) {
       if (name === CHECKPOINT_FILE) continue;
       const path = `${this.folder}/${name}`;
-      try {
-        if ((await fs.lstat(path)).kind !== 'dir') await fs.unlink(path);
-      } catch (error) {
-        if (!isMissing(error)) throw error;
-      }
+      const there = await ifThere(fs.lstat(path));
+      if (there !== null && there.kind !== 'dir') await unlinkIfThere(fs, path);
     }
   }
 
@@ -102,8 +100,4 @@ export class DeviceRecords {
       throw error;
     }
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return codeOf(error) === 'ENOENT';
 }

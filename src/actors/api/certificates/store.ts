@@ -2,7 +2,7 @@
  * Certificates on disk, in the reference's layout (boot-and-node 6.5): `PREFIX-TIME.pem` holds chain and key, and the link
  * `PREFIX-current.pem` leads to the newest. A crash at any moment leaves the old pair or the new one, never half of one.
  */
-import { codeOf } from '../../../machines/text/errors.ts';
+import { ifThere, unlinkIfThere } from '../../../ports/ifThere.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 
 const PEM_BYTES_MAX = 1 << 20;
@@ -86,28 +86,14 @@ export class CertificateStore {
     await this.#fs.fsyncDir(path.slice(0, Math.max(1, path.lastIndexOf('/'))));
   }
 
-  async #read(path: string): Promise<Uint8Array | null> {
-    try {
-      return await this.#fs.readFile(path, { bytesMax: PEM_BYTES_MAX });
-    } catch (error) {
-      if (codeOf(error) === 'ENOENT') return null;
-      throw error;
-    }
+  #read(path: string): Promise<Uint8Array | null> {
+    return ifThere(this.#fs.readFile(path, { bytesMax: PEM_BYTES_MAX }));
   }
   async #kind(path: string): Promise<string | null> {
-    try {
-      return (await this.#fs.lstat(path)).kind;
-    } catch (error) {
-      if (codeOf(error) === 'ENOENT') return null;
-      throw error;
-    }
+    return (await ifThere(this.#fs.lstat(path)))?.kind ?? null;
   }
-  async #drop(path: string): Promise<void> {
-    try {
-      await this.#fs.unlink(path);
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error;
-    }
+  #drop(path: string): Promise<void> {
+    return unlinkIfThere(this.#fs, path);
   }
 }
 

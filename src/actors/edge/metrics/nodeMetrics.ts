@@ -6,6 +6,7 @@ import { statusesView } from '../../../machines/pods/status/messages.ts';
 import type { WorkerPhase } from '../../../machines/pods/workers/messages.ts';
 import { volumesView } from '../../../machines/services/volumes/messages.ts';
 import { isUp } from '../../../machines/supervision/actorState.ts';
+import { gaugeRows } from '../../../ports/gaugeRows.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorState, Registry } from '../../supervision/types.ts';
 
@@ -123,26 +124,18 @@ function lifecycleOf(phase: WorkerPhase): (typeof LIFECYCLES)[number] {
 
 /** Wanted by pods that are not gone, and set up on this node, by plugin. */
 function addVolumeMetrics(metrics: Metrics, registry: Registry): void {
-  const total = metrics.gauge('volume_manager_total_volumes', 'Number of volumes in Volume Manager', ['plugin_name', 'state']);
-  let shown = new Map<string, Record<string, string>>();
+  const show = gaugeRows(metrics.gauge('volume_manager_total_volumes', 'Number of volumes in Volume Manager', ['plugin_name', 'state']));
   metrics.onCollect(() => {
-    const counts = new Map<string, { labels: Record<string, string>; n: number }>();
-    const add = (plugin_name: string, state: string): void => {
-      const key = `${plugin_name} ${state}`;
-      const before = counts.get(key);
-      counts.set(key, { labels: { plugin_name, state }, n: (before?.n ?? 0) + 1 });
-    };
     const records = registry.read(podsView)?.value.records;
-    for (const [uid, volumes] of registry.read(volumesView)?.value ?? []) {
-      for (const { servedBy, state } of volumes) {
-        const record = records?.get(uid);
-        if (record !== undefined && isWanted(record)) add(servedBy, 'desired_state_of_world');
-        if (IN_PLACE.has(state)) add(servedBy, 'actual_state_of_world');
-      }
-    }
-    for (const [key, labels] of shown) if (!counts.has(key)) total.remove(labels);
-    for (const { labels, n } of counts.values()) total.set(n, labels);
-    shown = new Map([...counts].map(([key, { labels }]) => [key, labels]));
+    const rows = [...(registry.read(volumesView)?.value ?? [])].flatMap(([uid, volumes]) => {
+      const record = records?.get(uid);
+      const states = (state: string) => [
+        ...(record !== undefined && isWanted(record) ? ['desired_state_of_world'] : []),
+        ...(IN_PLACE.has(state) ? ['actual_state_of_world'] : []),
+      ];
+      return volumes.flatMap((v) => states(v.state).map((state) => [{ plugin_name: v.servedBy, state }, 1] as const));
+    });
+    show(rows);
   }, 'nodeMetrics.volumes');
 }
 /** Phases of a volume in which something of it stands on this node. */

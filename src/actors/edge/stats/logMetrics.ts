@@ -4,6 +4,7 @@ import type { PodRef } from '../../../machines/pod/names.ts';
 import { pathName } from '../../../machines/pod/pathName.ts';
 import { containerLogDir, podFolder } from '../../../machines/pod/runtime/logNames.ts';
 import { runtimePodsView } from '../../../machines/runtime/pleg/messages.ts';
+import { gaugeRows } from '../../../ports/gaugeRows.ts';
 import type { HostFs, Metrics } from '../../../ports/ports.ts';
 import type { Registry } from '../../supervision/types.ts';
 
@@ -28,25 +29,19 @@ export function logMetrics(
   metrics: Metrics,
   o: { fs: Pick<HostFs, 'readdir' | 'lstat'>; registry: Pick<Registry, 'read'>; podLogsDir: string },
 ): { measure(): Promise<void> } {
-  const used = metrics.gauge('kubelet_container_log_filesystem_used_bytes', 'Bytes that the logs of a running container take on disk', [
-    'uid',
-    'namespace',
-    'pod',
-    'container',
-  ]);
-  let shown = new Map<string, Record<string, string>>();
+  const labelNames = ['uid', 'namespace', 'pod', 'container'];
+  const help = 'Bytes that the logs of a running container take on disk';
+  const show = gaugeRows(metrics.gauge('kubelet_container_log_filesystem_used_bytes', help, labelNames));
   return {
     async measure() {
-      const next: typeof shown = new Map();
+      const rows = new Map<string, readonly [Record<string, string>, number]>();
       for (const { pod, container } of running(o.registry)) {
         const size = await logSize(o.fs, containerLogDir(o.podLogsDir, podFolder(pod), pathName(container)));
-        if (size === null) continue;
         const labels = { uid: pod.uid, namespace: pod.namespace, pod: pod.name, container };
-        next.set(`${pod.uid}/${container}`, labels);
-        used.set(size.bytes, labels);
+        // Two instances of a container have one folder.
+        if (size !== null) rows.set(`${pod.uid}/${container}`, [labels, size.bytes]);
       }
-      for (const [key, labels] of shown) if (!next.has(key)) used.remove(labels);
-      shown = next;
+      show(rows.values());
     },
   };
 }

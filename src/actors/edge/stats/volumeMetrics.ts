@@ -1,5 +1,6 @@
 /** What claims of pods use, in /metrics: as it was last measured. */
 import { claimStats, VOLUME_FAMILIES } from '../../../machines/figures/volumeStats.ts';
+import { gaugeRows } from '../../../ports/gaugeRows.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';
 
@@ -7,23 +8,17 @@ const LABELS = ['namespace', 'persistentvolumeclaim'] as const;
 
 /** `measure`: a claim that is used no more leaves. */
 export function volumeMetrics(metrics: Metrics, volumes: VolumeUsageSource): { measure(): Promise<void> } {
-  const families = VOLUME_FAMILIES.map((f) => ({ ...f, gauge: metrics.gauge(f.name, f.help, LABELS) }));
-  let shown = new Map<string, Record<string, string>>();
+  const families = VOLUME_FAMILIES.map(({ name, help, of }) => ({ of, show: gaugeRows(metrics.gauge(name, help, LABELS)) }));
   return {
     async measure() {
-      const claims = claimStats((await volumes()).values());
-      const next: typeof shown = new Map();
-      for (const [key, stats] of claims) {
-        const labels = { namespace: stats.pvcRef.namespace, persistentvolumeclaim: stats.pvcRef.name };
-        next.set(key, labels);
-        for (const { gauge, of } of families) {
-          const value = of(stats);
-          if (value === undefined) gauge.remove(labels);
-          else gauge.set(value, labels);
-        }
+      const claims = [...claimStats((await volumes()).values()).values()];
+      for (const { of, show } of families) {
+        const rows = claims.map((stats) => {
+          const labels = { namespace: stats.pvcRef.namespace, persistentvolumeclaim: stats.pvcRef.name };
+          return [labels, of(stats)] as const;
+        });
+        show(rows.flatMap(([labels, value]) => (value === undefined ? [] : [[labels, value] as const])));
       }
-      for (const [key, labels] of shown) if (!next.has(key)) for (const { gauge } of families) gauge.remove(labels);
-      shown = next;
     },
   };
 }

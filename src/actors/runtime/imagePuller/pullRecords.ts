@@ -26,8 +26,9 @@ import {
   type VerificationPolicy,
   withAccess,
 } from '../../../machines/runtime/imagePuller/pullRecords.ts';
-import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { AuthConfig, Image } from '../../../machines/wire/cri.ts';
+import { ifThere, listIfThere, textIfThere, unlinkIfThere } from '../../../ports/ifThere.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { Clock, Entropy, HostFs, Logger } from '../../../ports/ports.ts';
 
@@ -251,22 +252,12 @@ export class PullRecords {
   }
 
   async #files(dir: string): Promise<string[]> {
-    try {
-      return (await this.#o.ports.fs.readdir(dir)).filter((name) => name.startsWith(PREFIX) && !name.endsWith(TEMPORARY));
-    } catch (error) {
-      if (codeOf(error) === 'ENOENT') return [];
-      throw error;
-    }
+    return (await listIfThere(this.#o.ports.fs, dir)).filter((name) => name.startsWith(PREFIX) && !name.endsWith(TEMPORARY));
   }
 
   /** Null: there is no such file, or nothing that could be a record. */
-  async #read(dir: string, file: string): Promise<string | null> {
-    try {
-      return new TextDecoder().decode(await this.#o.ports.fs.readFile(`${dir}/${file}`, { bytesMax: RECORD_BYTES_MAX, own: true }));
-    } catch (error) {
-      if (['ENOENT', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
-      throw error;
-    }
+  #read(dir: string, file: string): Promise<string | null> {
+    return ifThere(textIfThere(this.#o.ports.fs, `${dir}/${file}`, RECORD_BYTES_MAX), ['EFBIG', 'EINVAL']);
   }
 
   async #write(dir: string, key: string, text: string): Promise<void> {
@@ -277,11 +268,7 @@ export class PullRecords {
     await fs.fsyncDir(dir);
   }
 
-  async #remove(dir: string, key: string): Promise<void> {
-    try {
-      await this.#o.ports.fs.unlink(`${dir}/${this.#fileName(key)}`);
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error;
-    }
+  #remove(dir: string, key: string): Promise<void> {
+    return unlinkIfThere(this.#o.ports.fs, `${dir}/${this.#fileName(key)}`);
   }
 }

@@ -23,6 +23,7 @@ import { certificateRequest, certificateState, pendingRequest } from '../../../m
 import { volumesAddr } from '../../../machines/services/volumes/messages.ts';
 import { LazyMoment } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
+import { gaugeRows } from '../../../ports/gaugeRows.ts';
 import { InRotation } from '../../../ports/turns.ts';
 import { Replies } from '../../supervision/mailbox/replies.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
@@ -122,22 +123,15 @@ function requester(ctx: ActorCtx<PodCertificatesEvent>, { nodeName }: PodCertifi
 
 /** Counted at each scrape: a certificate expires without a step of its chart. */
 function measured({ ports: { metrics, clock } }: ActorCtx<PodCertificatesEvent>): (certificates: PodCertificates) => void {
-  const states = metrics.gauge('kubelet_podcertificate_states', 'Certificates of pods for projected volumes, by signer_name and state.', [
-    'signer_name',
-    'state',
-  ]);
+  const help = 'Certificates of pods for projected volumes, by signer_name and state.';
+  const show = gaugeRows(metrics.gauge('kubelet_podcertificate_states', help, ['signer_name', 'state']));
   let present: PodCertificates = new Map();
-  let shown = new Map<string, { count: number; labels: { signer_name: string; state: string } }>();
   metrics.onCollect(() => {
-    const next: typeof shown = new Map();
-    for (const { signerName, told } of present.values()) {
-      const labels = { signer_name: signerName, state: certificateState(told ?? { refused: null, held: null }, clock.wallMs()) };
-      const key = JSON.stringify(labels);
-      next.set(key, { labels, count: (next.get(key)?.count ?? 0) + 1 });
-    }
-    for (const [key, { labels }] of shown) if (!next.has(key)) states.remove(labels);
-    for (const { labels, count } of next.values()) states.set(count, labels);
-    shown = next;
+    const rows = [...present.values()].map(({ signerName: signer_name, told }) => {
+      const state = certificateState(told ?? { refused: null, held: null }, clock.wallMs());
+      return [{ signer_name, state }, 1] as const;
+    });
+    show(rows);
   }, 'podCertificates');
   return (certificates) => {
     present = certificates;

@@ -14,9 +14,10 @@ import type { CsiDriver, PluginsEvent, Registered } from '../../../machines/serv
 import { pluginMachine } from '../../../machines/services/plugins/pluginMachine.ts';
 import { type FoundSocket, pluginsMachine } from '../../../machines/services/plugins/pluginsMachine.ts';
 import { type Admitted, describeDriver } from '../../../machines/services/plugins/rules.ts';
-import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { momentOf } from '../../../machines/xstate/facts.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
+import { ifThere, listIfThere } from '../../../ports/ifThere.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { Csi } from '../../../ports/sockets/csi.ts';
 import { type PeerCalls, peerCalls } from '../../foundation/client.ts';
@@ -206,30 +207,15 @@ async function nodeInfo(csi: Csi, who: Admitted, signal: AbortSignal): Promise<C
 async function socketsBelow(ctx: Pick<ActorCtx, 'ports'>, dir: string, depth: number): Promise<FoundSocket[]> {
   const { fs } = ctx.ports;
   const found: FoundSocket[] = [];
-  for (const name of await listOrNone(ctx, dir)) {
+  for (const name of await listIfThere(fs, dir)) {
     if (name.startsWith('.')) continue;
     const path = `${dir}/${name}`;
-    try {
-      const info = await fs.lstat(path);
-      if (info.kind === 'dir' && depth < DEPTH_MAX) found.push(...(await socketsBelow(ctx, path, depth + 1)));
-      // Neither file nor link: what is no socket is found out when it is dialled.
-      else if (info.kind === 'other') found.push({ path, stamp: `${info.dev}:${info.ino}:${info.mtimeMs}` });
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-    }
+    const info = await ifThere(fs.lstat(path));
+    if (info?.kind === 'dir' && depth < DEPTH_MAX) found.push(...(await socketsBelow(ctx, path, depth + 1)));
+    // Neither file nor link: what is no socket is found out when it is dialled.
+    else if (info?.kind === 'other') found.push({ path, stamp: `${info.dev}:${info.ino}:${info.mtimeMs}` });
   }
   return found;
-}
-async function listOrNone(ctx: Pick<ActorCtx, 'ports'>, dir: string): Promise<string[]> {
-  try {
-    return await ctx.ports.fs.readdir(dir);
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
-function isMissing(error: unknown): boolean {
-  return codeOf(error) === 'ENOENT';
 }
 
 /** Folders below are found by the looks in between. */

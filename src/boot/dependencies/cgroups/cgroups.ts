@@ -16,6 +16,7 @@ import { sliceOf } from '../../../machines/allocation/cgroups/names.ts';
 import { newSlice, unitProperties } from '../../../machines/allocation/cgroups/units.ts';
 import type { GroupDriver } from '../../../machines/nodeFacts.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { ifThere } from '../../../ports/ifThere.ts';
 import type { Cgroups } from '../../../ports/machine/cgroups.ts';
 import type { Slices } from './systemd.ts';
 
@@ -222,11 +223,7 @@ class RealCgroups implements HostCgroups {
       }
       for (const h of hierarchies) {
         for (const dir of (await tree(join(h.path, path))).reverse()) {
-          try {
-            await this.#o.removeDir(dir);
-          } catch (error) {
-            if (codeOf(error) !== 'ENOENT') throw error;
-          }
+          await ifThere(this.#o.removeDir(dir));
         }
       }
     });

@@ -2,24 +2,14 @@
 
 import { join } from 'node:path';
 import { loadProtoFile } from '@actorlet/process/src/protoFile.ts';
-import {
-  Client,
-  credentials,
-  Server,
-  type ServerUnaryCall,
-  type ServiceDefinition,
-  type ServiceError,
-  type sendUnaryData,
-  status,
-} from '@grpc/grpc-js';
+import { Client, credentials, Server, type ServerUnaryCall, type ServiceDefinition, type sendUnaryData, status } from '@grpc/grpc-js';
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/sockets/devicePlugins.ts';
 import { rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
-import { cancelCall } from '../grpc/cancelCall.ts';
-import { callPlugin, pluginError } from '../grpc/pluginCall.ts';
+import { callPlugin, followPlugin, pluginError } from '../grpc/pluginCall.ts';
 import { listenUnix, unixChannel, unixTarget } from '../grpc/unixGrpc.ts';
 
 /** Room for thousands of devices; gRPC's own default is a quarter of it. */
@@ -98,25 +88,11 @@ function connectionOf(client: Client, service: ServiceDefinition, clock: Clock):
   // The loader's output is the response's shape by contract (protoFile.ts and proto/deviceplugin).
   return {
     options: async (call) => (await send('GetDevicePluginOptions', {}, call)) as PluginOptions,
-    listAndWatch(on) {
-      let over = false;
-      const end = (why: string) => {
-        if (over) return;
-        over = true;
-        on.end(why);
-      };
-      const { path, requestSerialize, responseDeserialize } = rpcOf(service, 'ListAndWatch');
-      const stream = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {});
-      stream.on('data', (list: { devices: WireDevice[] }) => {
-        if (!over) on.devices(list.devices.map(deviceOf));
-      });
-      stream.on('error', (error: ServiceError) => end(pluginError('ListAndWatch', error).message));
-      stream.on('end', () => end('it ended its list of devices'));
-      return () => {
-        over = true;
-        cancelCall(stream);
-      };
-    },
+    listAndWatch: (on) =>
+      followPlugin<{ devices: WireDevice[] }>(client, rpcOf(service, 'ListAndWatch'), {
+        data: ({ devices }) => on.devices(devices.map(deviceOf)),
+        end: (error) => on.end(error === null ? 'it ended its list of devices' : pluginError('ListAndWatch', error).message),
+      }),
     async preferred({ available, mustInclude, size }, call) {
       const request = { availableDeviceIDs: available, mustIncludeDeviceIDs: mustInclude, allocationSize: size };
       const answer = await send('GetPreferredAllocation', { containerRequests: [request] }, call);

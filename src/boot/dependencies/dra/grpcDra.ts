@@ -1,15 +1,7 @@
 /** The real {@link Dra} port: gRPC over unix sockets, one connection for each driver. */
 import { join } from 'node:path';
 import { loadProtoFile } from '@actorlet/process/src/protoFile.ts';
-import {
-  Client,
-  type ClientReadableStream,
-  connectivityState,
-  credentials,
-  type ServiceDefinition,
-  type ServiceError,
-  status,
-} from '@grpc/grpc-js';
+import { Client, connectivityState, credentials, type ServiceDefinition, status } from '@grpc/grpc-js';
 import type { DraService } from '../../../machines/allocation/claims/messages.ts';
 import type { DeviceHealth, Health } from '../../../machines/allocation/claims/types.ts';
 import { headBytes } from '../../../machines/pod/runtime/terminationMessage.ts';
@@ -17,8 +9,7 @@ import type { Clock } from '../../../ports/ports.ts';
 import type { Dra, DraCall, DraClaim, DraConnection, Prepared, Unprepared } from '../../../ports/sockets/dra.ts';
 import { type Method, rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
-import { cancelCall } from '../grpc/cancelCall.ts';
-import { callPlugin } from '../grpc/pluginCall.ts';
+import { callPlugin, followPlugin } from '../grpc/pluginCall.ts';
 import { unixChannel, unixTarget } from '../grpc/unixGrpc.ts';
 
 /** gRPC's own default, which the reference leaves: a driver that answers with more fails there too. */
@@ -114,27 +105,11 @@ function follow(client: Client, changed: (connected: boolean) => void): () => vo
 }
 
 function watchHealth(client: Client, method: Method, on: Parameters<DraConnection['watchHealth']>[0]): () => void {
-  let over = false;
-  const end = (why: string, never: boolean) => {
-    if (over) return;
-    over = true;
-    on.end(why, never);
-  };
-  const stream = client.makeServerStreamRequest(
-    method.path,
-    method.requestSerialize,
-    method.responseDeserialize,
-    {},
-  ) as ClientReadableStream<object>;
-  stream.on('data', (list: { devices: WireHealth[] }) => {
-    if (!over) on.devices(list.devices.map(healthOf));
+  return followPlugin<{ devices: WireHealth[] }>(client, method, {
+    data: ({ devices }) => on.devices(devices.map(healthOf)),
+    end: (error) =>
+      error === null ? on.end('the driver ended it', false) : on.end(error.details || error.message, error.code === status.UNIMPLEMENTED),
   });
-  stream.on('error', (error: ServiceError) => end(error.details || error.message, error.code === status.UNIMPLEMENTED));
-  stream.on('end', () => end('the driver ended it', false));
-  return () => {
-    over = true;
-    cancelCall(stream);
-  };
 }
 
 function deviceOf({ requestNames, poolName, deviceName, cdiDeviceIds, shareId }: WireDevice) {

@@ -35,6 +35,30 @@ export function callPlugin(at: { client: Client; clock: Clock }, definition: Met
   });
 }
 
+/** Reads a stream of a plugin until it ends, or until the function that this gives is called. `end`: null = without an error. */
+export function followPlugin<T>(
+  client: Client,
+  { path, requestSerialize, responseDeserialize }: Method,
+  on: { data(message: T): void; end(error: ServiceError | null): void },
+): () => void {
+  let over = false;
+  const end = (error: ServiceError | null): void => {
+    if (over) return;
+    over = true;
+    on.end(error);
+  };
+  const stream = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {});
+  stream.on('data', (message: T) => {
+    if (!over) on.data(message);
+  });
+  stream.on('error', end);
+  stream.on('end', () => end(null));
+  return () => {
+    over = true;
+    cancelCall(stream);
+  };
+}
+
 export function pluginError(method: string, { code, details, message }: ServiceError): CsiError {
   return new CsiError({ method, code: code ?? status.UNKNOWN, details: plain(details || message) });
 }

@@ -3,7 +3,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import { ifThere } from '../../../ports/ifThere.ts';
 import type { Inhibitor, InhibitorSession } from '../../../ports/machine/inhibitor.ts';
 import type { Logger } from '../../../ports/ports.ts';
 import { LogindBus } from './bus.ts';
@@ -97,10 +98,7 @@ class LogindInhibitor implements Inhibitor {
     const { dropIn, reloadMs, log } = this.#o;
     const seconds = Math.ceil(delayMs / 1000);
     const text = `# Written by actorlet: a shutdown waits for pods.\n[Login]\nInhibitDelayMaxSec=${seconds}\n`;
-    const there = await readFile(dropIn, 'utf8').catch((error: unknown) => {
-      if (codeOf(error) === 'ENOENT') return '';
-      throw error;
-    });
+    const there = await ifThere(readFile(dropIn, 'utf8'));
     if (there !== text) {
       await mkdir(dirname(dropIn), { recursive: true, mode: DIR_MODE });
       await writeFile(dropIn, text, { mode: FILE_MODE });

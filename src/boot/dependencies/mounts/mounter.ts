@@ -11,6 +11,7 @@ import { startProcess } from '@actorlet/process/src/startProcess.ts';
 import { parseMountinfo } from '../../../machines/host/mountinfo.ts';
 import { mayHang, serverOfSource, serversIn } from '../../../machines/host/unmounting.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { ifThere } from '../../../ports/ifThere.ts';
 import type { MountCall, Mounter, PathKind } from '../../../ports/machine/mounter.ts';
 import { bindSubPath } from '../subPath/bind.ts';
 import { SubPathHelpers } from '../subPath/helper.ts';
@@ -145,12 +146,7 @@ const umaskFor = (mode: number): string => (0o777 & ~mode).toString(8).padStart(
 
 /** What is not there yet cannot be a link. */
 async function realPath(dir: string): Promise<string> {
-  try {
-    return await realpath(dir);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return dir;
-    throw error;
-  }
+  return (await ifThere(realpath(dir))) ?? dir;
 }
 
 export interface MounterOptions {

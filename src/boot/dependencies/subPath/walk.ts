@@ -7,6 +7,7 @@
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, mkdir, open, readlink } from 'node:fs/promises';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { ifThere } from '../../../ports/ifThere.ts';
 
 /** Linux: a place in the tree, not the file there: no FIFO blocks, no device is woken. Node does not name it. */
 export const O_PATH = 0o10_000_000;
@@ -109,13 +110,8 @@ async function walk(stack: FileHandle[], path: readonly Part[]): Promise<void> {
 }
 
 /** Null: there is nothing of that name. A link is opened itself. */
-async function openOne(dir: FileHandle, name: string): Promise<FileHandle | null> {
-  try {
-    return await open(`${fdPath(dir)}/${name}`, O_PATH | O_NOFOLLOW);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
+function openOne(dir: FileHandle, name: string): Promise<FileHandle | null> {
+  return ifThere(open(`${fdPath(dir)}/${name}`, O_PATH | O_NOFOLLOW));
 }
 
 /** A directory with the mode of the volume's own, setgid and sticky bits included. None: something else is there now. */

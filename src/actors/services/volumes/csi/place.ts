@@ -18,7 +18,7 @@ import { csiPath, csiRef, VOL_DATA } from '../../../../machines/services/volumes
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
 import { isRecord } from '../../../../machines/shape/conform.ts';
 import { codeOf } from '../../../../machines/text/errors.ts';
-import { listIfThere, ownTextIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
+import { ifThere, listIfThere, ownTextIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Logger, Ports } from '../../../../ports/ports.ts';
 import { lstatIfThere, rmdirIfEmpty } from '../disk/files.ts';
@@ -99,12 +99,7 @@ export async function volumesOnDisk(fs: HostFs, rootDir: string): Promise<{ ref:
   return found;
 }
 async function namesIn(fs: HostFs, dir: string): Promise<string[]> {
-  try {
-    return await fs.readdir(dir);
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return [];
-    throw error;
-  }
+  return (await ifThere(fs.readdir(dir), ['ENOENT', 'ENOTDIR'])) ?? [];
 }
 
 /** Finds a volume that was set up in full and still stands: nobody need be asked. Null: there is something to do, or to find out. */

@@ -14,8 +14,7 @@ import {
   encodeDeviceRecord,
 } from '../../../../machines/services/volumes/devices/record.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
-import { codeOf } from '../../../../machines/text/errors.ts';
-import { listIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
+import { listIfThere, ownTextIfThere, unlinkIfThere } from '../../../../ports/ifThere.ts';
 import { bind, linkBehindClaim, unlinkDevice } from '../disk/claimed.ts';
 import { unmark, unmountAll } from '../disk/directory.ts';
 import { rmdirIfEmpty, rmdirIfThere } from '../disk/files.ts';
@@ -156,13 +155,8 @@ function readRecord(o: VolumeTools, ref: VolumeRef): Promise<DeviceRecord | null
   return recordAt(o, markerDir(o.facts().rootDir, ref));
 }
 async function recordAt(o: VolumeTools, marker: string): Promise<DeviceRecord | null> {
-  try {
-    const bytes = await o.ports.fs.readFile(`${marker}/${DEVICE_RECORD}`, { bytesMax: RECORD_BYTES_MAX, own: true });
-    return decodeDeviceRecord(new TextDecoder().decode(bytes), o.facts().rootDir);
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EFBIG', 'EINVAL'].includes(codeOf(error))) return null;
-    throw error;
-  }
+  const text = await ownTextIfThere(o.ports.fs, `${marker}/${DEVICE_RECORD}`, RECORD_BYTES_MAX);
+  return text === null ? null : decodeDeviceRecord(text, o.facts().rootDir);
 }
 async function removeRecord(o: VolumeTools, ref: VolumeRef): Promise<void> {
   const { fs } = o.ports;

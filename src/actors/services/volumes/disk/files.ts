@@ -1,7 +1,6 @@
 /** Files of volumes: looking and removing with care. Links are never followed. */
 
 import { type MountEntry, mountsBelow } from '../../../../machines/host/mountinfo.ts';
-import { codeOf } from '../../../../machines/text/errors.ts';
 import { ifThere, removeTree } from '../../../../ports/ifThere.ts';
 import type { FileInfo, HostFs } from '../../../../ports/ports.ts';
 
@@ -18,11 +17,7 @@ export async function rmdirIfThere(fs: HostFs, dir: string): Promise<void> {
 }
 /** A directory that is not empty, or not there, is left as it is. */
 export async function rmdirIfEmpty(fs: HostFs, dir: string): Promise<void> {
-  try {
-    await fs.rmdir(dir);
-  } catch (error) {
-    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw error;
-  }
+  await ifThere(fs.rmdir(dir), ['ENOENT', 'ENOTEMPTY', 'EEXIST']);
 }
 
 /** What is mounted there stops it, also a bind of the same file system, which only the mount table shows (trap 70). */

@@ -20,8 +20,7 @@ import {
   withoutProject,
   withProject,
 } from '../../../../machines/services/volumes/devices/quota.ts';
-import { codeOf } from '../../../../machines/text/errors.ts';
-import { textIfThere } from '../../../../ports/ifThere.ts';
+import { ifThere, textIfThere } from '../../../../ports/ifThere.ts';
 import type { Mounter } from '../../../../ports/machine/mounter.ts';
 import type { HostFs, Ports } from '../../../../ports/ports.ts';
 import { inTurn } from '../../../../ports/turns.ts';
@@ -92,13 +91,9 @@ async function quotaTools({ ports, facts }: QuotaOptions, dir: string, signal: A
     run: (command) => mounter.tool('xfs_quota', [...options, '-c', command], lookCall(signal)),
     lsattr: (path) => mounter.tool('lsattr', ['-pd', path], lookCall(signal)),
   };
-  try {
-    return countsProjects(await tools.run(quotaCommand.state)) ? tools : null;
-  } catch (error) {
-    // The host has no such program.
-    if (codeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
+  // The host may have no such program.
+  const state = await ifThere(tools.run(quotaCommand.state));
+  return state !== null && countsProjects(state) ? tools : null;
 }
 
 async function ran(tools: QuotaTools, command: string): Promise<void> {
