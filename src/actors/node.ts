@@ -80,7 +80,6 @@ export interface NodeOptions {
   inspect?: TreeOptions['inspect'];
   heartbeat?: Heartbeat;
   flagz?: () => Readonly<Record<string, string>>;
-  /** Where the inspection page is. */
   page?: () => InspectionPage;
   /** Entries that the flight recorder keeps. Default: 4096. */
   recorderEntries?: number;

@@ -157,7 +157,6 @@ export interface MemoryControlOfHost {
   cgroupVersion: 1 | 2;
   /** The kernel counts swap by cgroup. */
   swapController: boolean;
-  /** All swap there is, in bytes. */
   swapBytes: number;
 }
 

@@ -15,7 +15,6 @@ import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 export interface Inspect {
   /** State of the whole tree: with thousands of pods it takes tens of milliseconds. */
   state(): ActorState;
-  /** State of one actor. */
   stateAt(path: string): ActorState | undefined;
   /** Entries of the flight recorder. */
   recorder: Moment['recorder'];

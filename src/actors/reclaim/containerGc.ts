@@ -6,7 +6,7 @@
 
 import { eventsAddr } from '../../machines/foundation/messages.ts';
 import { pathName } from '../../machines/pod/pathName.ts';
-import { groupByPod } from '../../machines/pod/runtime/listed.ts';
+import { CONTAINER_STATES, groupByPod } from '../../machines/pod/runtime/listed.ts';
 import {
   containerIdOfLink,
   containerLogDir,
@@ -27,7 +27,7 @@ import {
 import type { ContainerGcEvent } from '../../machines/reclaim/messages.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/wire/cri.ts';
+import { CRI_ANNOTATIONS, type CriContainer } from '../../machines/wire/cri.ts';
 import { listIfThere, removeTree, rmdirIfFree, unlinkIfThere } from '../../ports/ifThere.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
 import { specOfSweeper } from '../supervision/looks/sweeper.ts';
@@ -45,12 +45,6 @@ const PERIOD_MS = 60_000;
 const QUIET_MS = 2_000;
 /** An unknown container may be running: it is stopped first, with the least grace there is. */
 const UNKNOWN_GRACE_SECONDS = 2;
-const STATES = {
-  CONTAINER_CREATED: 'created',
-  CONTAINER_RUNNING: 'running',
-  CONTAINER_EXITED: 'exited',
-  CONTAINER_UNKNOWN: 'unknown',
-} as const satisfies Record<CriContainerState, string>;
 
 export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGcEvent> {
   const mailbox = { capacity: 64, key: ({ urgent }: ContainerGcEvent) => (urgent === true ? 'urgent' : 'run') };
@@ -208,7 +202,7 @@ class Sweep {
     const states = new Map(o.containers.map((c) => [c.id, c.state]));
     const stateOf = (id: string) => {
       const state = [...states].find(([full]) => full.startsWith(id))?.[1];
-      return state === undefined ? undefined : STATES[state];
+      return state === undefined ? undefined : CONTAINER_STATES[state];
     };
     for (const name of deadLinks({ links, stateOf })) {
       await unlinkIfThere(fs, `${containerLogsDir}/${name}`);

@@ -8,7 +8,6 @@ import type { Recorder } from './recorder.ts';
 interface InspectedTree {
   readonly registry: Registry;
   state(): ActorState;
-  /** State of one actor. */
   stateAt(path: string): ActorState | undefined;
   /** The same without its children. */
   rowAt(path: string): ActorState | undefined;

@@ -134,39 +134,19 @@ const ROWS: readonly Row[] = [
     'containerRuntimeEndpoint',
     'unix:///path, embedded://process, embedded://oci or embedded://hollow.',
   ],
+  ['vmodule', 'vmodule', 'logging.vmodule', 'Verbosity per file: pattern=N,... Text format only.'],
+  ['log-flush-frequency', 'duration', 'logging.flushFrequency', 'Longest time between two flushes of the log.'],
+  ['log-text-split-stream', 'bool', 'logging.options.text.splitStream', 'Alpha: errors to stderr, the rest to stdout.'],
+  ['log-text-info-buffer-size', 'string', 'logging.options.text.infoBufferSize', 'Alpha: buffer of the split stream.'],
+  ['log-json-split-stream', 'bool', 'logging.options.json.splitStream', 'Alpha: errors to stderr, the rest to stdout.'],
+  ['log-json-info-buffer-size', 'string', 'logging.options.json.infoBufferSize', 'Alpha: buffer of the split stream.'],
   ['image-service-endpoint', 'string', 'imageServiceEndpoint', 'Endpoint of the image service; empty = the runtime endpoint.'],
 ];
 
 /** Flags that are not deprecated although a field exists. */
-const KEPT = new Set(['provider-id', 'container-runtime-endpoint', 'fail-cgroupv1']);
+const KEPT = /^(?:provider-id|container-runtime-endpoint|fail-cgroupv1|vmodule|log-.*)$/;
 
 export const CONFIG_FLAGS: readonly FlagSpec[] = [
-  ...ROWS.map(([name, type, cfg, help]) => ({ name, type, cfg, help, ...(KEPT.has(name) ? {} : { deprecated: HINT }) })),
+  ...ROWS.map(([name, type, cfg, help]) => ({ name, type, cfg, help, ...(KEPT.test(name) ? {} : { deprecated: HINT }) })),
   { name: 'v', short: 'v', type: 'int', cfg: 'logging.verbosity', help: 'Log verbosity.' },
-  { name: 'vmodule', type: 'vmodule', cfg: 'logging.vmodule', help: 'Verbosity per file: pattern=N,... Text format only.' },
-  { name: 'log-flush-frequency', type: 'duration', cfg: 'logging.flushFrequency', help: 'Longest time between two flushes of the log.' },
-  {
-    name: 'log-text-split-stream',
-    type: 'bool',
-    cfg: 'logging.options.text.splitStream',
-    help: 'Alpha: errors to stderr, the rest to stdout.',
-  },
-  {
-    name: 'log-text-info-buffer-size',
-    type: 'string',
-    cfg: 'logging.options.text.infoBufferSize',
-    help: 'Alpha: buffer of the split stream.',
-  },
-  {
-    name: 'log-json-split-stream',
-    type: 'bool',
-    cfg: 'logging.options.json.splitStream',
-    help: 'Alpha: errors to stderr, the rest to stdout.',
-  },
-  {
-    name: 'log-json-info-buffer-size',
-    type: 'string',
-    cfg: 'logging.options.json.infoBufferSize',
-    help: 'Alpha: buffer of the split stream.',
-  },
 ];

@@ -213,7 +213,6 @@ function eventName(about: string, stamp: string): string {
   return `${about.slice(0, room).replace(/[^a-z0-9]+$/, '')}.${stamp}`;
 }
 
-/** The object on the wire. */
 export function eventObject(p: PendingEvent, nodeName: string): WireEvent {
   const { about, pod = about, fieldPath, type, reason } = p.event;
   const time = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;

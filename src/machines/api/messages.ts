@@ -33,7 +33,6 @@ export type CertificateEvent = Message & { type: 'certificate.template'; templat
 
 export interface ApiLinkView {
   state: 'connecting' | 'reachable' | 'lost';
-  /** Where the API server is. */
   server: string;
   reason: string;
   /** Wall ms of the last change of `state`. */

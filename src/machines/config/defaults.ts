@@ -2,9 +2,12 @@
  * Built-in defaults (boot-and-node 3, values of 1.36): the v1beta1 defaults, with or without a configuration file, and
  * a whole default node configuration for simulation and tests. Pure.
  */
+
+import type { Fields, Shape } from '../shape/shape.ts';
 import type { KubeletConfiguration, KubeletFlags, NodeConfig } from './config.ts';
 import { SIGNAL_FACTS, SIGNALS } from './evictionSignals.ts';
 import { createFeatureGates } from './gates.ts';
+import { KUBELET_CONFIGURATION } from './schema.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -18,9 +21,10 @@ export const DEFAULT_EVICTION_HARD: Readonly<Record<string, string>> = Object.fr
   }),
 );
 
-/** Every field at its v1beta1 default; a fresh object each time. */
+/** Every field at its v1beta1 default; a fresh object each time. The functions below name the fields that are not empty, false or 0. */
 export function defaultKubeletConfiguration(): KubeletConfiguration {
   return {
+    ...(zeroes(KUBELET_CONFIGURATION) as KubeletConfiguration),
     ...sourcesDefaults(),
     ...serverDefaults(),
     ...clusterDefaults(),
@@ -32,12 +36,31 @@ export function defaultKubeletConfiguration(): KubeletConfiguration {
   };
 }
 
+/** What a field is that has no default. Null: a pointer that is left unset. */
+function zeroOf(shape: Shape): unknown {
+  if (shape.nullable) return null;
+  switch (shape.t) {
+    case 'object':
+      return zeroes(shape.fields);
+    case 'list':
+      return [];
+    case 'map':
+      return {};
+    case 'string':
+      return '';
+    case 'boolean':
+      return false;
+    default:
+      return 0;
+  }
+}
+function zeroes(fields: Fields): object {
+  return Object.fromEntries(Object.entries(fields).map(([name, shape]) => [name, zeroOf(shape)]));
+}
+
 /** Where static pods come from, and how often pods are looked at. */
 function sourcesDefaults() {
   return {
-    staticPodPath: '',
-    staticPodURL: '',
-    staticPodURLHeader: {},
     podLogsDir: '/var/log/pods',
     syncFrequency: MINUTE,
     fileCheckFrequency: 20 * SECOND,
@@ -51,23 +74,13 @@ function serverDefaults() {
     enableServer: true,
     address: '0.0.0.0',
     port: 10250,
-    readOnlyPort: 0,
     healthzPort: 10248,
     healthzBindAddress: '127.0.0.1',
-    tlsCertFile: '',
-    tlsPrivateKeyFile: '',
-    tlsCipherSuites: [],
-    tlsCurvePreferences: [],
-    tlsMinVersion: '',
-    rotateCertificates: false,
-    serverTLSBootstrap: false,
     authentication: { x509: { clientCAFile: '' }, webhook: { enabled: true, cacheTTL: 2 * MINUTE }, anonymous: { enabled: false } },
     authorization: { mode: 'Webhook', webhook: { cacheAuthorizedTTL: 5 * MINUTE, cacheUnauthorizedTTL: 30 * SECOND } },
     streamingConnectionIdleTimeout: 4 * HOUR,
     enableDebuggingHandlers: true,
-    enableContentionProfiling: false,
     enableSystemLogHandler: true,
-    enableSystemLogQuery: false,
     enableProfilingHandler: true,
     enableDebugFlagsHandler: true,
   } satisfies Partial<KubeletConfiguration>;
@@ -77,9 +90,6 @@ function serverDefaults() {
 function clusterDefaults() {
   return {
     registerNode: true,
-    registerWithTaints: [],
-    providerID: '',
-    podCIDR: '',
     nodeStatusUpdateFrequency: 10 * SECOND,
     nodeStatusReportFrequency: 5 * MINUTE,
     nodeLeaseDurationSeconds: 40,
@@ -98,16 +108,11 @@ function clusterDefaults() {
 function runtimeDefaults() {
   return {
     containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',
-    imageServiceEndpoint: '',
     runtimeRequestTimeout: 2 * MINUTE,
     registryPullQPS: 5,
     registryBurst: 10,
     serializeImagePulls: true,
-    maxParallelImagePulls: null,
-    imagePullCredentialsVerificationPolicy: '',
-    preloadedImagesVerificationAllowlist: [],
     imageMinimumGCAge: 2 * MINUTE,
-    imageMaximumGCAge: 0,
     imageGCHighThresholdPercent: 85,
     imageGCLowThresholdPercent: 80,
     containerLogMaxSize: '10Mi',
@@ -120,33 +125,18 @@ function runtimeDefaults() {
 /** Cgroups, CPUs and memory, and what of them is kept from pods. */
 function resourcesDefaults() {
   return {
-    kubeletCgroups: '',
-    systemCgroups: '',
-    cgroupRoot: '',
     cgroupsPerQOS: true,
     cgroupDriver: 'cgroupfs',
-    failCgroupV1: false,
     cpuManagerPolicy: 'none',
-    cpuManagerPolicyOptions: {},
     cpuManagerReconcilePeriod: 10 * SECOND,
     memoryManagerPolicy: 'None',
     topologyManagerPolicy: 'none',
     topologyManagerScope: 'container',
-    topologyManagerPolicyOptions: {},
-    qosReserved: {},
     podPidsLimit: -1,
     cpuCFSQuota: true,
     cpuCFSQuotaPeriod: 100,
-    singleProcessOOMKill: null,
-    memorySwap: { swapBehavior: '' },
     memoryThrottlingFactor: 0.9,
     memoryReservationPolicy: 'None',
-    reservedMemory: [],
-    systemReserved: {},
-    kubeReserved: {},
-    reservedSystemCPUs: '',
-    systemReservedCgroup: '',
-    kubeReservedCgroup: '',
     enforceNodeAllocatable: ['pods'],
     failSwapOn: true,
   } satisfies Partial<KubeletConfiguration>;
@@ -156,17 +146,8 @@ function resourcesDefaults() {
 function reclaimDefaults() {
   return {
     evictionHard: { ...DEFAULT_EVICTION_HARD },
-    evictionSoft: {},
-    evictionSoftGracePeriod: {},
     evictionPressureTransitionPeriod: 5 * MINUTE,
-    evictionMaxPodGracePeriod: 0,
-    evictionMinimumReclaim: {},
-    mergeDefaultEvictionSettings: false,
-    kernelMemcgNotification: false,
     localStorageCapacityIsolation: true,
-    shutdownGracePeriod: 0,
-    shutdownGracePeriodCriticalPods: 0,
-    shutdownGracePeriodByPodPriority: [],
   } satisfies Partial<KubeletConfiguration>;
 }
 
@@ -174,15 +155,9 @@ function reclaimDefaults() {
 function podsDefaults() {
   return {
     maxPods: 110,
-    podsPerCore: 0,
-    clusterDomain: '',
-    clusterDNS: [],
     resolvConf: '/etc/resolv.conf',
     hairpinMode: 'promiscuous-bridge',
-    allowedUnsafeSysctls: [],
-    seccompDefault: false,
     userNamespaces: { idsPerPod: 65_536 },
-    crashLoopBackOff: { maxContainerRestartPeriod: null },
     volumePluginDir: '/usr/libexec/kubernetes/kubelet-plugins/volume/exec/',
     volumeStatsAggPeriod: MINUTE,
   } satisfies Partial<KubeletConfiguration>;
@@ -191,15 +166,11 @@ function podsDefaults() {
 /** The process and its host. */
 function nodeDefaults() {
   return {
-    runOnce: false,
     oomScoreAdj: -999,
     maxOpenFiles: 1_000_000,
-    protectKernelDefaults: false,
     makeIPTablesUtilChains: true,
     iptablesMasqueradeBit: 14,
     iptablesDropBit: 15,
-    featureGates: {},
-    showHiddenMetricsForVersion: '',
     logging: {
       format: 'text',
       flushFrequency: 5 * SECOND,
@@ -207,7 +178,6 @@ function nodeDefaults() {
       vmodule: [],
       options: { text: { splitStream: false, infoBufferSize: '0' }, json: { splitStream: false, infoBufferSize: '0' } },
     },
-    tracing: null,
   } satisfies Partial<KubeletConfiguration>;
 }
 

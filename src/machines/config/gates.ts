@@ -9,7 +9,6 @@ import { GATES, type GateSpec, isGraduated } from './gateTable.ts';
 export interface GateResult {
   /** When `locked` is not empty these are the defaults: a map with one bad entry changes nothing. */
   gates: FeatureGates;
-  /** Gates that are set against their lock. */
   locked: string[];
   /** Names that are no gates of this release: of a newer one, mistyped, or of an older one and set against what they became. */
   unknown: string[];

@@ -12,7 +12,6 @@ export class TokenBucket {
     this.#tokens = burst;
   }
 
-  /** Takes one token if there is one. */
   take(nowMonoMs: number): boolean {
     if (this.#perSecond === 0) return true;
     const elapsedMs = this.#atMonoMs === undefined ? 0 : Math.max(0, nowMonoMs - this.#atMonoMs);

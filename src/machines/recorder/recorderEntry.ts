@@ -35,7 +35,6 @@ export function isBelow(path: string, root: string): boolean {
   return path === root || path.startsWith(`${root}/`);
 }
 
-/** One entry as one line. */
 export function entryLine(e: RecorderEntry): string {
   const why = e.causes.map((c) => `${c.by}: ${cutEntry(c.what)}`).join(' < ');
   return [new Date(e.atMs).toISOString(), e.kind, e.path, e.what, e.detail, why === '' ? '' : `because ${why}`]

@@ -18,7 +18,6 @@ export function recordOf(value: unknown): Record<string, unknown> {
 export function partOf(value: unknown, key: string): Record<string, unknown> {
   return recordOf(recordOf(value)[key]);
 }
-/** Fields of a record that are texts. */
 export function textFieldsOf(value: unknown): Record<string, string> {
   return Object.fromEntries(Object.entries(recordOf(value)).filter((e): e is [string, string] => typeof e[1] === 'string'));
 }

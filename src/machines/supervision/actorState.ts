@@ -26,7 +26,6 @@ export function isUp({ lifecycle }: Pick<ActorView, 'lifecycle'>): boolean {
   return lifecycle === 'running' || lifecycle === 'asleep';
 }
 
-/** The actor at `path`, or undefined. */
 export function findActor(root: ActorView, path: string): ActorView | undefined {
   if (root.path === path) return root;
   for (const child of root.children) {

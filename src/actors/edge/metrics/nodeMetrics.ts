@@ -23,23 +23,11 @@ export interface BuildInfo {
   runtime?: string;
 }
 
-const BUILD_LABELS = [
-  'major',
-  'minor',
-  'git_version',
-  'git_commit',
-  'git_tree_state',
-  'build_date',
-  'go_version',
-  'compiler',
-  'platform',
-] as const;
 const LIFECYCLES = ['sync', 'terminating', 'terminated'] as const;
 
 /** Registers them; a restarted actor may call it again (the collectors replace the earlier ones). */
 export function addNodeMetrics(metrics: Metrics, o: { registry: Registry; state(): ActorState; nodeName: string; build: BuildInfo }): void {
-  const build = metrics.gauge('kubernetes_build_info', 'A metric with a constant 1 value labeled by build information.', BUILD_LABELS);
-  build.set(1, {
+  const build = {
     major: o.build.major,
     minor: o.build.minor,
     git_version: o.build.gitVersion,
@@ -49,7 +37,9 @@ export function addNodeMetrics(metrics: Metrics, o: { registry: Registry; state(
     go_version: '',
     compiler: 'node',
     platform: o.build.platform,
-  });
+  };
+  const help = 'A metric with a constant 1 value labeled by build information.';
+  metrics.gauge('kubernetes_build_info', help, Object.keys(build)).set(1, build);
   metrics.gauge('kubelet_node_name', "The node's name. The count is always 1.", ['node']).set(1, { node: o.nodeName });
   addPodMetrics(metrics, o.registry);
   addVolumeMetrics(metrics, o.registry);

@@ -68,9 +68,7 @@ interface Sandbox {
  * is not kept: the next look asks again.
  */
 interface Kept {
-  /** By container. */
   containers: Map<string, Placed | null>;
-  /** By sandbox. */
   sandboxes: Map<string, Sandbox | null>;
   /** When a group was made, by path. */
   made: Map<string, number>;

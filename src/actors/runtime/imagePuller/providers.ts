@@ -33,7 +33,6 @@ const TOKEN_SECONDS = 3_600;
 /** Answers kept of one provider; the oldest goes first. */
 const ANSWERS_MAX = 1_000;
 
-/** The pod that an image is for. */
 export interface PullingPod {
   pod: PodRef;
   /** '' = it has none. */

@@ -220,7 +220,8 @@ export class DynamicNode<E extends Message> extends BranchLife {
         return;
       case 'restart':
         child.startLater(verdict.delayMs);
-        this.#reportRestart(child, end.reason, verdict.delayMs);
+        this.services.metrics.restarted(this.path, end.reason);
+        this.reportRestart(child.path, { reason: end.reason, delayMs: verdict.delayMs, inWindow: child.history.crashes.length });
         return;
       case 'give-up': {
         const { max, periodMs } = child.spec.intensity;
@@ -297,18 +298,6 @@ export class DynamicNode<E extends Message> extends BranchLife {
     } catch (thrown) {
       this.services.log.error({ actor: this.path, err: toError(thrown) }, `${name} threw; the children are not affected`);
     }
-  }
-
-  #reportRestart(child: Child<E>, reason: ExitReason, delayMs: number): void {
-    const { ports, observers, log, metrics } = this.services;
-    metrics.restarted(this.path, reason);
-    const restartsInWindow = child.history.crashes.length;
-    const { path } = child;
-    log.warn(
-      { actor: path, delayMs: Math.round(delayMs), crashesInWindow: restartsInWindow, because: describeExit(reason) },
-      'restarting the actor after a back-off',
-    );
-    if (observers.any) observers.emit({ kind: 'child.restarting', atMs: ports.clock.wallMs(), path, delayMs, restartsInWindow });
   }
 
   // ---- being looked at -------------------------------------------------------------------------------------------

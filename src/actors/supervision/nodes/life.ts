@@ -96,6 +96,16 @@ export abstract class NodeLife extends Life implements TreeNode {
     this.owner = env.owner;
   }
 
+  /** A child is started again after a back-off; `inWindow`: its crashes that count. */
+  protected reportRestart(path: string, { reason, delayMs, inWindow }: { reason: ExitReason; delayMs: number; inWindow: number }): void {
+    const { ports, observers, log } = this.services;
+    log.warn(
+      { actor: path, delayMs: Math.round(delayMs), crashesInWindow: inWindow, because: describeExit(reason) },
+      'restarting the actor after a back-off',
+    );
+    if (observers.any) observers.emit({ kind: 'child.restarting', atMs: ports.clock.wallMs(), path, delayMs, restartsInWindow: inWindow });
+  }
+
   abstract get isUp(): boolean;
   abstract start(incarnation: number): void;
   abstract stop(): void;

@@ -1,6 +1,6 @@
 /** A layer: runs the supervisor statechart and carries out what it decides about its children. */
 import { type ActorRefFrom, type AnyActorRef, createActor } from 'xstate';
-import { type ChildRecord, describeExit, type SupervisorEffect, type SupervisorEvent } from '../../../machines/supervision/supervision.ts';
+import type { ChildRecord, SupervisorEffect, SupervisorEvent } from '../../../machines/supervision/supervision.ts';
 import { supervisorMachine } from '../../../machines/supervision/supervisorMachine.ts';
 import { noting } from '../../../machines/xstate/inside.ts';
 import { provided } from '../../../machines/xstate/provide.ts';
@@ -119,14 +119,7 @@ export class SupervisorNode extends BranchLife {
       case 'restarting': {
         const path = child?.path ?? `${this.path}/${effect.id}`;
         metrics.restarted(path, effect.reason);
-        log.warn(
-          { actor: path, delayMs: Math.round(effect.delayMs), crashesInWindow: effect.inWindow, because: describeExit(effect.reason) },
-          'restarting the actor after a back-off',
-        );
-        if (observers.any) {
-          const { delayMs, inWindow } = effect;
-          observers.emit({ kind: 'child.restarting', atMs: ports.clock.wallMs(), path, delayMs, restartsInWindow: inWindow });
-        }
+        this.reportRestart(path, effect);
         return;
       }
       case 'escalated': {

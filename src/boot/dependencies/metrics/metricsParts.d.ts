@@ -15,27 +15,7 @@ declare module 'prom-client/lib/histogram.js' {
   import { Histogram } from 'prom-client';
   export default Histogram;
 }
-declare module 'prom-client/lib/metrics/gc.js' {
-  import type { Registry } from 'prom-client';
-  export default function add(registry: Registry): void;
-}
-declare module 'prom-client/lib/metrics/heapSizeAndUsed.js' {
-  import type { Registry } from 'prom-client';
-  export default function add(registry: Registry): void;
-}
-declare module 'prom-client/lib/metrics/processMaxFileDescriptors.js' {
-  import type { Registry } from 'prom-client';
-  export default function add(registry: Registry): void;
-}
-declare module 'prom-client/lib/metrics/processOpenFileDescriptors.js' {
-  import type { Registry } from 'prom-client';
-  export default function add(registry: Registry): void;
-}
-declare module 'prom-client/lib/metrics/processResources.js' {
-  import type { Registry } from 'prom-client';
-  export default function add(registry: Registry): void;
-}
-declare module 'prom-client/lib/metrics/version.js' {
+declare module 'prom-client/lib/metrics/*' {
   import type { Registry } from 'prom-client';
   export default function add(registry: Registry): void;
 }

@@ -137,7 +137,6 @@ function reservedLimits(
   return { burstable: Math.max(LEAST_BYTES, burstable), besteffort: Math.max(LEAST_BYTES, besteffort) };
 }
 
-/** What the machine has. */
 export interface MachineCapacity {
   cpus: number;
   memoryBytes: number;

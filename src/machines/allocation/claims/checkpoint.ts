@@ -3,7 +3,7 @@
  * checkpoint.dra.kubelet.k8s.io/v1). Pure.
  */
 import { isRecord } from '../../shape/conform.ts';
-import { fieldOf as field } from '../../shape/lenient.ts';
+import { fieldOf as field, listOf, textOf } from '../../shape/lenient.ts';
 import { crc32 } from '../../text/checksum.ts';
 import { type ClaimRecord, claimKey, type PreparedDevice } from './types.ts';
 
@@ -36,19 +36,22 @@ export function decodeClaims(text: string): Map<string, ClaimRecord> {
   if (typeof data !== 'string') throw new Error('it holds no data');
   const sum = crc32(data);
   if (told !== sum) throw new Error(`its checksum is ${JSON.stringify(told)}, its content comes to ${sum}`);
-  const claims = list(field(JSON.parse(data), 'ClaimInfoStateList')).map(decodeClaim);
+  const claims = listOf(field(JSON.parse(data), 'ClaimInfoStateList')).map(decodeClaim);
   return new Map(claims.map((claim) => [claimKey(claim), claim]));
 }
 
 function decodeClaim(entry: unknown): ClaimRecord {
   const [pods, drivers] = [field(entry, 'PodUIDs'), field(entry, 'DriverState')];
   return {
-    namespace: string(field(entry, 'Namespace')),
-    name: string(field(entry, 'ClaimName')),
-    uid: string(field(entry, 'ClaimUID')),
+    namespace: textOf(field(entry, 'Namespace')),
+    name: textOf(field(entry, 'ClaimName')),
+    uid: textOf(field(entry, 'ClaimUID')),
     pods: new Set(Object.keys(isRecord(pods) ? pods : {})),
     drivers: new Map(
-      Object.entries(isRecord(drivers) ? drivers : {}).map(([driver, state]) => [driver, list(field(state, 'Devices')).map(decodeDevice)]),
+      Object.entries(isRecord(drivers) ? drivers : {}).map(([driver, state]) => [
+        driver,
+        listOf(field(state, 'Devices')).map(decodeDevice),
+      ]),
     ),
     prepared: false,
   };
@@ -57,17 +60,10 @@ function decodeClaim(entry: unknown): ClaimRecord {
 function decodeDevice(entry: unknown): PreparedDevice {
   const shareId = field(entry, 'ShareID');
   return {
-    pool: string(field(entry, 'PoolName')),
-    device: string(field(entry, 'DeviceName')),
+    pool: textOf(field(entry, 'PoolName')),
+    device: textOf(field(entry, 'DeviceName')),
     shareId: typeof shareId === 'string' ? shareId : null,
-    requests: list(field(entry, 'RequestNames')).map(string),
-    cdiIds: list(field(entry, 'CDIDeviceIDs')).map(string),
+    requests: listOf(field(entry, 'RequestNames')).map(textOf),
+    cdiIds: listOf(field(entry, 'CDIDeviceIDs')).map(textOf),
   };
-}
-
-function list(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-function string(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -36,7 +36,6 @@ interface ClaimContext extends ClaimInput {
   /** Uses that this round is about. */
   round: readonly Use[];
   leavers: readonly Leave[];
-  /** What the record is to be. */
   wanted: ClaimRecord | null;
   failed: 'PrepareFailed' | 'UnprepareFailed' | null;
   error: string;

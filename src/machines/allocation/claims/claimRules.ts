@@ -2,6 +2,7 @@
 
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
+import { textOf } from '../../shape/lenient.ts';
 
 /** A pod that wants to use a claim. */
 export interface ClaimUser {
@@ -15,7 +16,7 @@ export interface ClaimUser {
 export function checkClaim(claim: unknown, user: ClaimUser): Built<{ uid: string; drivers: readonly string[] }> {
   if (!isRecord(claim) || !isRecord(claim.metadata)) return refused('the API server answered without a ResourceClaim');
   const { metadata } = claim;
-  const [name, uid] = [text(metadata.name), text(metadata.uid)];
+  const [name, uid] = [textOf(metadata.name), textOf(metadata.uid)];
   if (user.owned && !records(metadata.ownerReferences).some((o) => o.uid === user.uid && o.controller === true))
     return refused(`ResourceClaim ${user.namespace}/${name} was not created for pod ${user.namespace}/${user.name} (pod is not owner)`);
   const status = isRecord(claim.status) ? claim.status : {};
@@ -23,13 +24,10 @@ export function checkClaim(claim: unknown, user: ClaimUser): Built<{ uid: string
     return refused(`pod ${user.name} (${user.uid}) is not allowed to use ResourceClaim ${name} (${uid})`);
   if (!isRecord(status.allocation)) return refused(`ResourceClaim ${name}: not allocated`);
   const devices = isRecord(status.allocation.devices) ? status.allocation.devices : {};
-  const drivers = new Set(records(devices.results).map((r) => text(r.driver)));
+  const drivers = new Set(records(devices.results).map((r) => textOf(r.driver)));
   return drivers.has('') ? refused('DRA driver name is empty') : built({ uid, drivers: [...drivers].sort() });
 }
 
 function records(list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter(isRecord) : [];
-}
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

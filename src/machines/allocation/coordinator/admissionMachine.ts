@@ -40,7 +40,6 @@ interface Context extends AdmissionInput {
   decisions: readonly TopologyDecision[];
   answer: AllocationAnswer | null;
 }
-/** One question to one provider. */
 export interface ProviderQuestion extends Pick<AdmissionInput, 'ask' | 'pod' | 'active'> {
   provider: string;
   affinity?: Affinities;
@@ -49,7 +48,6 @@ export interface ProviderQuestion extends Pick<AdmissionInput, 'ask' | 'pod' | '
 export interface KeepQuestion extends Pick<AdmissionInput, 'ask' | 'pod' | 'active' | 'providers'> {
   affinity?: Affinities;
 }
-/** One question to all providers. */
 export interface HintsQuestion extends Pick<AdmissionInput, 'ask' | 'pod' | 'active' | 'providers'> {
   container: string | null;
 }

@@ -7,7 +7,6 @@ import type { Affinity, NumaHint, ResourceHints } from '../messages.ts';
 import { isLower } from '../nodeSets.ts';
 
 export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
-/** The machine's NUMA nodes. */
 export interface NumaMap {
   nodes: readonly number[];
   /** `prefer-closest-numa-nodes`: distances by node, as the kernel lists them. Null: the option is off. */

@@ -1,7 +1,7 @@
 /** `<root-dir>/memory_manager_state`: the reference's own file, so that either node agent can go on from the other's. Pure. */
 import { isRecord } from '../../shape/conform.ts';
 import { fieldOf as field, listOf } from '../../shape/lenient.ts';
-import { fnv1a32 } from '../../text/checksum.ts';
+import { fnv1a32, goMap } from '../../text/checksum.ts';
 import { messageOf } from '../../text/errors.ts';
 import { OF_WHOLE_PODS, openState, type StateOpened } from '../ledgerRules.ts';
 import { firstMemory } from './ledger.ts';
@@ -38,26 +38,24 @@ function entriesJson(entries: MemoryLedger['entries']) {
 
 /** What pods hold as a whole: kubelets with the gate PodLevelResourceManagers write it. */
 type Whole = ReadonlyMap<string, readonly Block[]>;
-const goMap = (entries: readonly string[]): string => `map[${entries.join(' ')}]`;
 /** Over the text in which the reference's program prints what it keeps. */
 function memoryChecksum(policyName: string, { machine, entries }: MemoryLedger, o: { type?: string; whole?: Whole } = {}): number {
   const list = (numbers: readonly number[]): string => `[${numbers.join(' ')}]`;
   const tableText = ({ total, systemReserved, allocatable, reserved, free }: Table): string =>
     `<*>{TotalMemSize:(uint64)${total} SystemReserved:(uint64)${systemReserved} Allocatable:(uint64)${allocatable} Reserved:(uint64)${reserved} Free:(uint64)${free}}`;
   const nodeText = ({ assignments, tables, cells }: NodeMemory): string =>
-    `<*>{NumberOfAssignments:(int)${assignments} MemoryMap:(map[v1.ResourceName]*state.MemoryTable)${goMap([...tables].sort(byText).map(([name, table]) => `${name}:${tableText(table)}`))} Cells:([]int)${list(cells)}}`;
+    `<*>{NumberOfAssignments:(int)${assignments} MemoryMap:(map[v1.ResourceName]*state.MemoryTable)${goMap([...tables].map(([name, table]) => [name, tableText(table)]))} Cells:([]int)${list(cells)}}`;
   const blockText = ({ nodes, resource, size }: Block): string =>
     `{NUMAAffinity:([]int)${list(nodes)} Type:(v1.ResourceName)${resource} Size:(uint64)${size}}`;
   const podText = (containers: ReadonlyMap<string, readonly Block[]>): string =>
-    goMap([...containers].sort(byText).map(([name, blocks]) => `${name}:[${blocks.map(blockText).join(' ')}]`));
+    goMap([...containers].map(([name, blocks]) => [name, `[${blocks.map(blockText).join(' ')}]`]));
   const nodes = [...machine].sort(([a], [b]) => a - b).map(([id, node]) => `${id}:${nodeText(node)}`);
-  const pods = [...entries].sort(byText).map(([uid, containers]) => `${uid}:${podText(containers)}`);
-  const wholes = [...(o.whole ?? [])]
-    .sort(byText)
-    .map(([uid, blocks]) => `${uid}:{MemoryBlocks:([]state.Block)[${blocks.map(blockText).join(' ')}]}`);
+  const pods = [...entries].map(([uid, containers]): [string, string] => [uid, podText(containers)]);
+  const wholeText = (blocks: readonly Block[]): string => `{MemoryBlocks:([]state.Block)[${blocks.map(blockText).join(' ')}]}`;
+  const wholes = [...(o.whole ?? [])].map(([uid, blocks]): [string, string] => [uid, wholeText(blocks)]);
   const more = o.whole === undefined ? '' : ` PodEntries:(state.PodMemoryAssignments)${goMap(wholes)}`;
   return fnv1a32(
-    `(*state.${o.type ?? 'MemoryManagerCheckpoint'}){PolicyName:(string)${policyName} MachineState:(state.NUMANodeMap)${goMap(nodes)} Entries:(state.ContainerMemoryAssignments)${goMap(pods)}${more} Checksum:(checksum.Checksum)0}`,
+    `(*state.${o.type ?? 'MemoryManagerCheckpoint'}){PolicyName:(string)${policyName} MachineState:(state.NUMANodeMap)map[${nodes.join(' ')}] Entries:(state.ContainerMemoryAssignments)${goMap(pods)}${more} Checksum:(checksum.Checksum)0}`,
   );
 }
 

@@ -14,7 +14,6 @@ export interface AddressFacts {
   nodeName: string;
   /** Addresses of the node's name, in the resolver's order. */
   resolved: readonly string[];
-  /** Addresses of this machine. */
   addresses: readonly HostAddress[];
   /** Text of /proc/net/route; '' where there is none. */
   routes4: string;

@@ -3,7 +3,6 @@ import { type ReservationConfig, reservedOf } from '../../config/reservations.ts
 import { HUGE_PAGES_PREFIX } from '../../kube/names.ts';
 import { bytesQuantity, scaledCeil } from '../../kube/quantity.ts';
 
-/** What the host has. */
 export interface HostResources {
   cpus: number;
   memoryBytes: number;

@@ -29,7 +29,6 @@ export interface ProbeOutcome {
 
 /** Last results of one container instance; a type that it has no probe for is absent. */
 export interface ContainerProbes {
-  /** UID of its pod. */
   uid: string;
   /** Container name. */
   container: string;

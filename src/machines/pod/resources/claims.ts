@@ -5,8 +5,8 @@ import type { Container } from '../../kube/podTable.ts';
 import type { Pod, PodStatus, Quantity } from '../../kube/types.ts';
 import { type Built, built, refused } from '../../result.ts';
 import { isRecord } from '../../shape/conform.ts';
+import { textOf } from '../../shape/lenient.ts';
 
-/** A claim that a pod names. */
 export interface NamedClaim {
   /** In `spec.resourceClaims`; '' for the claim behind its extended resources. */
   entry: string;
@@ -27,7 +27,11 @@ export function extendedClaim({ status }: Pod): { name: string; mappings: readon
   const mappings = Array.isArray(found.requestMappings) ? found.requestMappings.filter(isRecord) : [];
   return {
     name: found.resourceClaimName,
-    mappings: mappings.map((m) => ({ container: text(m.containerName), resource: text(m.resourceName), request: text(m.requestName) })),
+    mappings: mappings.map((m) => ({
+      container: textOf(m.containerName),
+      resource: textOf(m.resourceName),
+      request: textOf(m.requestName),
+    })),
   };
 }
 
@@ -83,8 +87,4 @@ export function sameClaims(a: PodStatus, b: PodStatus): boolean {
 function claimStatus({ status }: Pod, entry: string): Record<string, unknown> | undefined {
   const statuses: unknown = status.resourceClaimStatuses;
   return Array.isArray(statuses) ? statuses.filter(isRecord).find((s) => s.name === entry) : undefined;
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -118,7 +118,7 @@ export function groupByPod(sandboxes: readonly PodSandbox[], containers: readonl
   return pods;
 }
 
-const CONTAINER_STATES: Readonly<Record<CriContainerState, ListedPod['containers'][number]['state']>> = {
+export const CONTAINER_STATES: Readonly<Record<CriContainerState, ListedPod['containers'][number]['state']>> = {
   CONTAINER_CREATED: 'created',
   CONTAINER_RUNNING: 'running',
   CONTAINER_EXITED: 'exited',

@@ -50,7 +50,6 @@ export interface InlineKind<S extends { kind: string }> {
   references?(source: S): Extract<ObjectQuery, { name: string }>[];
   /** Its content follows the cluster's trust anchors. */
   namesTrustAnchors?(source: S): boolean;
-  /** The image that it is. */
   image?(source: S): { reference: string; policy: PullPolicy };
   /** Containers can be given a device of it. Absent: they cannot. */
   readonly device?: { is(source: S): boolean; of(source: S): S };

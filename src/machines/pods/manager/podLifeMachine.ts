@@ -377,5 +377,4 @@ export const podLifeMachine = setup({
   },
 });
 
-/** One step of a pod's life. */
 export const stepLife = stepsOf<typeof podLifeMachine, LifeAct>(podLifeMachine);

@@ -69,7 +69,6 @@ export class ResizeDraft {
     return { allocations, unsaved: this.changed && !heard, waiting, held };
   }
 
-  /** As it is to be counted. */
   counted(pod: Pod): Pod {
     return this.held.get(pod.metadata.uid)?.pod ?? pod;
   }

@@ -43,7 +43,6 @@ export function childStates(before: object | undefined): ReadonlyMap<string, str
   return new Map(found.map(([id, child]) => [id.slice(CONTAINER_CHILD.length), String(child?.getSnapshot().value)]));
 }
 const CONTAINER_CHILD = 'container:';
-/** Id of the child for a container. */
 export const childId = (name: string): string => `${CONTAINER_CHILD}${name}`;
 
 /** Milliseconds. */

@@ -15,7 +15,6 @@ export const AFTER_HINT_MS = 1000;
 /** A hint comes before the runtime's own ledgers show the change; on a busy machine by more than one listing. */
 const REMEMBERED_LISTINGS = 30;
 
-/** Which hints announce which change. */
 const ANNOUNCED_BY: Readonly<Record<ChangeKind, readonly RuntimeHint['kind'][]>> = {
   ContainerStarted: ['started', 'other'],
   ContainerDied: ['stopped', 'deleted', 'other'],

@@ -69,7 +69,6 @@ export interface MountsWanted {
 
 export interface MountsGiven {
   mounts: readonly Mount[];
-  /** Groups that volumes of the pod want. */
   groups: readonly number[];
 }
 

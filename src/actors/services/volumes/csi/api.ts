@@ -26,7 +26,6 @@ export interface CsiApi {
   driver(name: string, signal: AbortSignal): Promise<DriverRules>;
   /** As they were listed or read last; else they are asked for. For a volume that stands, and is published again. */
   driverAsListed(name: string, signal: AbortSignal): Promise<DriverRules>;
-  /** Secret. */
   secret(ref: SecretRef, signal: AbortSignal): Promise<Record<string, string>>;
   attachment(id: string, handle: string, signal: AbortSignal): Promise<Attachment>;
   /** What the node's status says is attached. */

@@ -3,8 +3,7 @@
 import { type Built, built, refused } from '../../../result.ts';
 import { isRecord } from '../../../shape/conform.ts';
 import { listOf, textOf } from '../../../shape/lenient.ts';
-import { honoured } from '../../fieldRule.ts';
-import type { InlineKind, PersistentKind } from '../kind.ts';
+import { isLun, LUN_RANGE, mountable } from './mountable.ts';
 
 export interface Iscsi {
   kind: 'iscsi';
@@ -29,53 +28,36 @@ export interface Iscsi {
 
 const FIELDS = ['targetPortal', 'portals', 'iqn', 'lun', 'iscsiInterface', 'initiatorName', 'fsType', 'readOnly', 'chapAuthDiscovery'];
 const PORT = 3260;
-const LUN_MAX = 255;
 
-const PLUGIN = 'kubernetes.io~iscsi';
-
-export const iscsi: { inline: InlineKind<Iscsi>; persistent: PersistentKind<Iscsi> } = {
-  inline: {
-    kind: 'iscsi',
-    plugin: PLUGIN,
-    fields: { iscsi: (content) => decode(content, { readOnly: content.readOnly === true, mountOptions: [] }) },
-    rules: honoured(...[...FIELDS, 'chapAuthSession', 'secretRef.name'].map((field) => `iscsi.${field}`)),
-    stands: 'here',
-    foreign: true,
-    refreshes: false,
-    defaults: (content) => {
-      content.iscsiInterface ??= 'default';
-    },
-    problems: ({ targetPortal, iqn, lun }) => [
-      ...(textOf(targetPortal) === '' ? [{ field: 'targetPortal', what: 'required' }] : []),
-      ...(isTarget(textOf(iqn)) ? [] : [{ field: 'iqn', what: 'must be the name of a target (iqn., eui. or naa.)' }]),
-      ...(isLun(lun) ? [] : [{ field: 'lun', what: `must be between 0 and ${LUN_MAX}` }]),
-    ],
-    mounted: ({ options }, dir) => ({ hostPath: dir, readOnly: options.includes('ro'), managed: !options.includes('ro') }),
+export const iscsi = mountable<Iscsi>({
+  kind: 'iscsi',
+  fields: [...FIELDS, 'chapAuthSession', 'secretRef.name'],
+  defaults: (content) => {
+    content.iscsiInterface ??= 'default';
   },
-  persistent: {
-    field: 'iscsi',
-    named: 'iscsi',
-    plugin: PLUGIN,
-    mountOptions: true,
-    decode: (spec, of) => decode(isRecord(spec.iscsi) ? spec.iscsi : {}, of),
-  },
-};
+  problems: ({ targetPortal, iqn, lun }) => [
+    ...(textOf(targetPortal) === '' ? [{ field: 'targetPortal', what: 'required' }] : []),
+    ...(isTarget(textOf(iqn)) ? [] : [{ field: 'iqn', what: 'must be the name of a target (iqn., eui. or naa.)' }]),
+    ...(isLun(lun) ? [] : [{ field: 'lun', what: LUN_RANGE }]),
+  ],
+  decode,
+  labelled: true,
+});
 
 /** Names of targets become names of files, and arguments of iscsiadm. */
 const isTarget = (iqn: string): boolean =>
   /^(?:iqn\.\d{4}-\d{2}\.[a-z0-9.-]+(?::[^\s/,"'\0]+)?|eui\.[0-9A-Fa-f]{16}|naa\.[0-9A-Fa-f]{16,32})$/.test(iqn);
-const isLun = (lun: unknown): lun is number => Number.isInteger(lun) && Number(lun) >= 0 && Number(lun) <= LUN_MAX;
 const isPortal = (portal: string): boolean => /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(?::\d{1,5})?$/.test(portal);
 const isName = (name: string): boolean => /^[^\s/\0-][^\s/\0]*$/.test(name);
 const withPort = (portal: string): string => (/(?:^|\])[^:\]]*:\d+$/.test(portal) ? portal : `${portal}:${PORT}`);
 
-function decode(content: Record<string, unknown>, of: { readOnly: boolean; mountOptions: readonly string[] }): Built<Iscsi> {
+function decode(content: Record<string, unknown>, options: readonly string[]): Built<Iscsi> {
   const [targetPortal, iqn, initiatorName] = [textOf(content.targetPortal), textOf(content.iqn), textOf(content.initiatorName)];
   const given = [targetPortal, ...listOf(content.portals).map(textOf)];
   const wrong = given.find((portal) => !isPortal(portal));
   if (wrong !== undefined) return refused(`iscsi: portal "${wrong}" is not an address`);
   if (!isTarget(iqn)) return refused(`iscsi.iqn "${iqn}" is not the name of a target`);
-  if (!isLun(content.lun)) return refused(`iscsi.lun must be between 0 and ${LUN_MAX}`);
+  if (!isLun(content.lun)) return refused(`iscsi.lun ${LUN_RANGE}`);
   const iface = textOf(content.iscsiInterface) || 'default';
   if (!isName(iface)) return refused(`iscsi.iscsiInterface "${iface}" is not the name of an interface`);
   if (initiatorName !== '' && !isTarget(initiatorName))
@@ -87,6 +69,6 @@ function decode(content: Record<string, unknown>, of: { readOnly: boolean; mount
     chapSession: content.chapAuthSession === true,
     secret: secret === null || textOf(secret.name) === '' ? null : { namespace: textOf(secret.namespace), name: textOf(secret.name) },
     fsType: textOf(content.fsType) || 'ext4',
-    options: [...new Set([...of.mountOptions, ...(of.readOnly ? ['ro'] : [])])].sort(),
+    options,
   });
 }

@@ -6,6 +6,7 @@ import { textOf } from '../../../shape/lenient.ts';
 import type { PersistentKind } from '../kind.ts';
 import { LOCAL_VOLUME } from './claim.ts';
 import { pathProblem } from './hostPath.ts';
+import { mountOptions } from './mountable.ts';
 
 export interface Local {
   kind: 'local';
@@ -24,12 +25,12 @@ export const local: { persistent: PersistentKind<Local> } = {
     named: 'local',
     plugin: LOCAL_VOLUME,
     mountOptions: true,
-    decode: (spec, { volume, readOnly, mountOptions }) => {
+    decode: (spec, { volume, ...of }) => {
       const source = isRecord(spec.local) ? spec.local : {};
       const path = textOf(source.path);
       const wrong = pathProblem(path, volume);
       if (wrong !== null) return refused(wrong);
-      const options = [...new Set([...mountOptions, ...(readOnly ? ['ro'] : [])])].sort();
+      const options = mountOptions(of);
       return built({ kind: 'local', path, block: spec.volumeMode === 'Block', fsType: textOf(source.fsType) || 'ext4', options });
     },
   },

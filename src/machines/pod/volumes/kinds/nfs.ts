@@ -1,10 +1,8 @@
 /** `nfs`: a directory that a server exports, named by a pod or by a PersistentVolume. */
 
 import { type Built, built, refused } from '../../../result.ts';
-import { isRecord } from '../../../shape/conform.ts';
 import { textOf } from '../../../shape/lenient.ts';
-import { honoured } from '../../fieldRule.ts';
-import type { InlineKind, PersistentKind } from '../kind.ts';
+import { mountable } from './mountable.ts';
 
 export interface Nfs {
   kind: 'nfs';
@@ -14,38 +12,23 @@ export interface Nfs {
   options: readonly string[];
 }
 
-const PLUGIN = 'kubernetes.io~nfs';
+export const nfs = mountable<Nfs>({
+  kind: 'nfs',
+  fields: ['server', 'path', 'readOnly'],
+  problems: ({ server, path }) => [
+    ...(textOf(server) === '' ? [{ field: 'server', what: 'required' }] : []),
+    ...(textOf(path).startsWith('/') ? [] : [{ field: 'path', what: 'must be an absolute path' }]),
+  ],
+  decode,
+  // A label of each file would be a call of the server.
+  labelled: false,
+});
 
-export const nfs: { inline: InlineKind<Nfs>; persistent: PersistentKind<Nfs> } = {
-  inline: {
-    kind: 'nfs',
-    plugin: PLUGIN,
-    fields: { nfs: (content) => decode(content, { readOnly: content.readOnly === true, mountOptions: [] }) },
-    rules: honoured('nfs.server', 'nfs.path', 'nfs.readOnly'),
-    stands: 'here',
-    foreign: true,
-    refreshes: false,
-    problems: ({ server, path }) => [
-      ...(textOf(server) === '' ? [{ field: 'server', what: 'required' }] : []),
-      ...(textOf(path).startsWith('/') ? [] : [{ field: 'path', what: 'must be an absolute path' }]),
-    ],
-    // A label of each file would be a call of the server.
-    mounted: ({ options }, dir) => ({ hostPath: dir, readOnly: options.includes('ro'), managed: false }),
-  },
-  persistent: {
-    field: 'nfs',
-    named: 'nfs',
-    plugin: PLUGIN,
-    mountOptions: true,
-    decode: (spec, of) => decode(isRecord(spec.nfs) ? spec.nfs : {}, of),
-  },
-};
-
-function decode(content: Record<string, unknown>, of: { readOnly: boolean; mountOptions: readonly string[] }): Built<Nfs> {
+function decode(content: Record<string, unknown>, options: readonly string[]): Built<Nfs> {
   const [server, path] = [textOf(content.server), textOf(content.path)];
   if (server === '' || /[\s\0]/.test(server)) return refused(`nfs.server "${server}" is not the name of a server`);
   if (!path.startsWith('/')) return refused(`nfs.path "${path}" must be absolute`);
-  return built({ kind: 'nfs', server, path, options: [...new Set([...of.mountOptions, ...(of.readOnly ? ['ro'] : [])])].sort() });
+  return built({ kind: 'nfs', server, path, options });
 }
 
 /** As mount(8) takes it. */

@@ -9,7 +9,6 @@ import { askedKill, type Kill, type PodActionsInput, resizeKill, unknownKill } f
 
 /** How one init container stands, and what follows from it. */
 interface InitStep {
-  /** Start it. */
   start?: boolean;
   /** Stop it first. */
   kill?: Kill;

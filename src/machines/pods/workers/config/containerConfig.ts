@@ -46,7 +46,6 @@ export interface ContainerConfigInput {
   mounts: readonly Mount[];
   /** Devices that are volumes. */
   devices?: readonly Device[];
-  /** Groups that volumes of the pod want. */
   volumeGroups?: readonly number[];
   /** What was allocated to it. */
   share?: ContainerShare;
