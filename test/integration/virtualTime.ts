@@ -9,6 +9,8 @@ export interface VirtualTime {
   /** Fires the next timer if it is due by then (monotonic ms), else moves to then. False when nothing was fired. */
   step(untilMonoMs: number): Promise<boolean>;
   advance(ms: number): Promise<void>;
+  /** Turns the clock until the work is over. */
+  during<T>(work: Promise<T>): Promise<T>;
   /** Moves wall time only. */
   jumpWall(ms: number): void;
   pendingTimers(): number;
@@ -46,6 +48,11 @@ export function virtualTime(): VirtualTime {
     await settle();
     return true;
   };
+  const advance = async (ms: number): Promise<void> => {
+    const end = mono + ms;
+    await settle();
+    while (await step(end));
+  };
   return {
     clock: {
       wallMs: () => mono + wallOffset,
@@ -62,10 +69,15 @@ export function virtualTime(): VirtualTime {
     yield: { defer: (fn) => void yields.push(fn) },
     settle,
     step,
-    async advance(ms) {
-      const end = mono + ms;
-      await settle();
-      while (await step(end));
+    advance,
+    async during(work) {
+      let over = false;
+      const watched = work.finally(() => {
+        over = true;
+      });
+      watched.catch(() => undefined);
+      while (!over) await advance(1);
+      return watched;
     },
     jumpWall(ms) {
       wallOffset += ms;

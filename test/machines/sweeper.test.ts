@@ -21,10 +21,7 @@ function bench({ tookMs = 0, isDue = (): boolean => true } = {}) {
     return '';
   };
   const logic = sweeperLogic(time.clock, { sweep, due: isDue });
-  const clock = {
-    setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
-    clearTimeout: (id: number) => time.clock.clearTimeout(id),
-  };
+  const { clock } = time;
   const actor = createActor(logic, { clock, input: { everyMs: EVERY_MS, quietMs: QUIET_MS } }).start();
   const from = time.clock.monoMs();
   return { time, actor, urgent, began: () => beganMs.map((ms) => (ms - from) / 1000) };

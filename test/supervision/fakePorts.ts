@@ -1,8 +1,9 @@
 /** Ports for tests: a virtual clock, a seeded generator, a collecting logger, in-memory metrics; every other port throws. */
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
-import type { Clock, Cri, Entropy, Host, HostFs, Logger, Metrics, Ports, Rng, Sys, Yield } from '../../src/ports/ports.ts';
+import type { Clock, Cri, Entropy, Host, HostFs, Logger, Metrics, Ports, Rng, Sys } from '../../src/ports/ports.ts';
 import type { Prober } from '../../src/ports/prober.ts';
 import type { Net } from '../../src/ports/sockets/net.ts';
+import { virtualTime } from '../integration/virtualTime.ts';
 
 export interface LogLine {
   level: 'debug' | 'info' | 'warn' | 'error';
@@ -24,62 +25,10 @@ export interface FakePorts extends Ports {
   jumpWall(ms: number): void;
 }
 
-interface Timer {
-  id: number;
-  atMs: number;
-  fn: () => void;
-}
-
 /** Wall time starts at 2026-01-01T00:00:00Z, monotonic time at 1000. */
 export function fakePorts(overrides: Partial<Ports> = {}, opts: { seed?: number } = {}): FakePorts {
-  let mono = 1000;
-  let wallOffset = Date.UTC(2026, 0, 1) - 1000;
-  let nextId = 1;
-  const timers = new Map<number, Timer>();
-  let yields: (() => void)[] = [];
+  const { clock, yield: yieldPort, settle, advance, pendingTimers, jumpWall } = virtualTime();
   const lines: LogLine[] = [];
-
-  const clock: Clock = {
-    wallMs: () => mono + wallOffset,
-    monoMs: () => mono,
-    setTimeout(fn, ms) {
-      const id = nextId++;
-      timers.set(id, { id, atMs: mono + Math.max(0, ms), fn });
-      return id;
-    },
-    clearTimeout(id) {
-      if (typeof id === 'number') timers.delete(id);
-    },
-  };
-  const yieldPort: Yield = { defer: (fn) => void yields.push(fn) };
-
-  async function settle(): Promise<void> {
-    for (let rounds = 0; rounds < 100_000; rounds++) {
-      const batch = yields;
-      yields = [];
-      for (const fn of batch) fn();
-      await new Promise<void>((resolve) => setImmediate(resolve));
-      if (yields.length === 0) return;
-    }
-    throw new Error('fakePorts.settle: still busy after 100,000 rounds of the yield queue');
-  }
-  function earliest(): Timer | undefined {
-    let first: Timer | undefined;
-    for (const t of timers.values()) if (first === undefined || t.atMs < first.atMs) first = t;
-    return first;
-  }
-  async function advance(ms: number): Promise<void> {
-    const until = mono + ms;
-    await settle();
-    for (let t = earliest(); t !== undefined && t.atMs <= until; t = earliest()) {
-      mono = Math.max(mono, t.atMs);
-      timers.delete(t.id);
-      t.fn();
-      await settle();
-    }
-    mono = until;
-  }
-
   return {
     clock,
     rng: seededRng(opts.seed ?? 1),
@@ -107,10 +56,8 @@ export function fakePorts(overrides: Partial<Ports> = {}, opts: { seed?: number 
     advance,
     settle,
     lines,
-    pendingTimers: () => timers.size,
-    jumpWall(ms) {
-      wallOffset += ms;
-    },
+    pendingTimers,
+    jumpWall,
   };
 }
 

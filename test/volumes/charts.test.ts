@@ -54,7 +54,7 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
   const actor = createActor(
     provided(volumeMachine, { actors, actions: { ...actions, tell: () => {} } }, () => ({ wallMs: 0, monoMs: 0, random: 0 })),
     {
-      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+      clock: time.clock,
       input: { ref: volumeRef('u', volume.plugin, 'v'), job: o.found === true ? null : { volume, pod: POD } },
     },
   );

@@ -1,19 +1,16 @@
 /** Volumes of API objects, against a scripted API, a disk in memory and a mount table: what is asked, kept, shown and taken back. */
 import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CsiLedger } from '../../src/actors/services/volumes/csi/state.ts';
-import { Plugins } from '../../src/actors/services/volumes/plugins.ts';
+import type { Plugins } from '../../src/actors/services/volumes/plugins.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { ApiSecret, ObjectResult, ObjectSource, TokenRequest } from '../../src/machines/kube/objects.ts';
 import type { Pod } from '../../src/machines/kube/types.ts';
 import { podVolumes } from '../../src/machines/pod/volumes/volumes.ts';
 import type { PathKind } from '../../src/ports/machine/mounter.ts';
-import type { Ports } from '../../src/ports/ports.ts';
 import { type MemFs, memFs } from '../integration/memFs.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 import { FACTS } from '../machines/pods/fixtures.ts';
-import { NO_PEERS } from '../peers.ts';
-import { collectingLogger } from '../supervision/fakePorts.ts';
+import { quietPlugins } from './kinds/tools.ts';
 
 const ROOT = FACTS.rootDir;
 const bytes = (s: string) => new TextEncoder().encode(s);
@@ -59,38 +56,8 @@ beforeEach(() => {
     entropy: createEntropy(),
     mounter: mounts.connect({ disk, clock: time.clock, power: { on: true } }),
   };
-  plugins = new Plugins({
-    ports: ports as unknown as Ports,
-    log: collectingLogger([]),
-    facts: () => FACTS,
-    objects,
-    claims: null,
-    growth: null,
-    csi: {
-      drivers: () => new Map(),
-      ...NO_PEERS,
-      ledger: new CsiLedger(),
-      exhausted: () => undefined,
-      controllerAttaches: true,
-      inUseChanged: () => undefined,
-      api: null,
-      reportedInUse: () => [],
-    },
-    warn: () => undefined,
-    say: () => undefined,
-    swappable: () => undefined,
-    measure: () => (work) => work,
-    serves: () => undefined,
-  });
-  settle = async (work) => {
-    let over = false;
-    const watched = work.finally(() => {
-      over = true;
-    });
-    watched.catch(() => undefined);
-    while (!over) await time.advance(1);
-    return watched;
-  };
+  plugins = quietPlugins({ ports, objects });
+  settle = (work) => time.during(work);
 });
 
 function podWith(volume: object, spec: object = {}): Pod {

@@ -67,7 +67,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     deviceHealth: () => [],
   });
   const actor = createActor(workerMachineWith(moment)(spied, facts), {
-    clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+    clock: time.clock,
     input: {
       uid: 'uid-1',
       pod: pod(),

@@ -6,22 +6,14 @@ import { isSignal, SIGNAL_FACTS, type Signal } from '../../../src/machines/confi
 import { canonicalQuantity } from '../../../src/machines/kube/quantity.ts';
 import { countedParts, type DiskLayout, garbageOf, layersElsewhere, withLayers } from '../../../src/machines/reclaim/eviction/disks.ts';
 import { rank } from '../../../src/machines/reclaim/eviction/rank.ts';
-import { type Amount, type Threshold, type ThresholdConfig, thresholdsOf } from '../../../src/machines/reclaim/eviction/thresholds.ts';
+import { type Amount, type Threshold, thresholdsOf } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 import { CRI_LABELS } from '../../../src/machines/wire/cri.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
-import { container, pod } from '../pods/fixtures.ts';
+import { container, NO_THRESHOLDS, pod } from '../pods/fixtures.ts';
 import recorded from './disks136.json' with { type: 'json' };
 
-const NONE: ThresholdConfig = {
-  evictionHard: {},
-  evictionSoft: {},
-  evictionSoftGracePeriod: {},
-  evictionMinimumReclaim: {},
-  enforceNodeAllocatable: [],
-  cgroupsPerQOS: true,
-};
 const value = (a: Amount | null): string => (a === null ? '' : a.kind === 'percent' ? `${a.percent}%` : canonicalQuantity(a.text));
 const GRACES: Readonly<Record<number, string>> = { 0: '0s', 30000: '30s', 60000: '1m0s', 90000: '1m30s', 120000: '2m0s' };
 const line = (t: Threshold) => `${t.signal}<${value(t.value)} grace=${GRACES[t.graceMs]} reclaim=${value(t.minReclaim)}`;
@@ -35,7 +27,7 @@ describe('thresholds are those of the kubelet 1.36', () => {
     const plain = (map: object | null): Record<string, string> => ({ ...map });
     const layout = layoutOf(name);
     const { thresholds, conflicting } = thresholdsOf({
-      ...NONE,
+      ...NO_THRESHOLDS,
       evictionHard: plain(row.evictionHard),
       evictionSoft: plain(row.evictionSoft),
       evictionSoftGracePeriod: plain(row.evictionSoftGracePeriod),

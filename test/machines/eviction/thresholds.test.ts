@@ -6,16 +6,9 @@ import {
   thresholdsOf,
   thresholdText,
 } from '../../../src/machines/reclaim/eviction/thresholds.ts';
+import { NO_THRESHOLDS } from '../pods/fixtures.ts';
 
-const config = (over: Partial<ThresholdConfig>): ThresholdConfig => ({
-  evictionHard: {},
-  evictionSoft: {},
-  evictionSoftGracePeriod: {},
-  evictionMinimumReclaim: {},
-  enforceNodeAllocatable: [],
-  cgroupsPerQOS: true,
-  ...over,
-});
+const config = (over: Partial<ThresholdConfig>): ThresholdConfig => ({ ...NO_THRESHOLDS, ...over });
 
 describe('thresholds', () => {
   it('about what this node cannot observe are named, and those that follow another file system', () => {

@@ -5,6 +5,11 @@ import { plain, readGolden, updating, writeGolden } from './golden.ts';
 /** `undefined` cannot be read back: it is written as null. */
 const told = (value: unknown): unknown => plain(value === undefined ? null : value);
 
+/** Rows of data, each with what is decided of it. */
+export function deciding<T>(rows: Readonly<Record<string, T>>, decide: (row: T) => unknown): Record<string, () => unknown> {
+  return Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, () => decide(row)]));
+}
+
 /** @param file Name of the golden file, without its ending. */
 export function goldenTable(title: string, file: string, rows: Readonly<Record<string, () => unknown>>): void {
   describe(title, () => {

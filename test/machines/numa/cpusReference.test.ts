@@ -8,10 +8,9 @@ import { readPolicyOptions, reservedCpus } from '../../../src/machines/allocatio
 import { type CpuInfo, type Topology, topologyOf } from '../../../src/machines/allocation/cpus/topology.ts';
 import type { Affinities, ResourceHints } from '../../../src/machines/allocation/messages.ts';
 import { lastingOf } from '../../../src/machines/allocation/podContainers.ts';
-import type { Container } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { fnv1a32 } from '../../../src/machines/text/checksum.ts';
-import { container, pod } from '../pods/fixtures.ts';
+import { podOf } from './pods.ts';
 
 interface Machine {
   sockets: number;
@@ -60,18 +59,7 @@ function machine(o: Machine): Topology {
   return topologyOf(infos);
 }
 
-function podOf(index: number, spec: readonly string[]): Pod {
-  const made = spec.map((text, i): [string, Container] => {
-    const amounts = { cpu: text.slice(1), memory: '1Gi' };
-    const more = text[0] === 's' ? { restartPolicy: 'Always' as const } : {};
-    return [text[0] ?? '', container(`c${i}`, { resources: { requests: amounts, limits: amounts }, ...more })];
-  });
-  const of = pod({
-    initContainers: made.filter(([kind]) => kind !== 'c').map(([, c]) => c),
-    containers: made.filter(([kind]) => kind === 'c').map(([, c]) => c),
-  });
-  return { ...of, metadata: { ...of.metadata, uid: `p${index}` } };
-}
+const amountsOf = (cpu: string) => ({ cpu, memory: '1Gi' });
 
 function hintText([first]: readonly ResourceHints[]): string {
   if (first === undefined) return '-';
@@ -119,7 +107,7 @@ describe('CPUs as the reference gives them', () => {
         ledger = release(ledger, [`p${step.r}`]);
         continue;
       }
-      const got = admit(ledger, podOf(pods, step.p ?? []), { place, nodes: step.m ?? null });
+      const got = admit(ledger, podOf(pods, step.p ?? [], amountsOf), { place, nodes: step.m ?? null });
       pods += 1;
       ledger = got.ledger;
       const ours = { i, ...got.step, h: got.step.h.slice(0, step.h?.length) };
@@ -152,7 +140,7 @@ describe('CPUs as newer releases give them', () => {
     const topology = machine(o);
     const { policy } = readPolicyOptions(Object.fromEntries(options.map((name) => [name, 'true'])), () => true);
     const place: CpuPlace = { topology, policy, reserved: parseCpuSet(spec.reserved ?? '') ?? [], aligned: true };
-    const { step } = admit(firstLedger(place), podOf(0, [`c${spec.cpus}`]), { place, nodes: spec.nodes });
+    const { step } = admit(firstLedger(place), podOf(0, [`c${spec.cpus}`], amountsOf), { place, nodes: spec.nodes });
     const cpus = parseCpuSet(step.a?.[0] ?? '') ?? [];
     const levels = (level: 'node' | 'socket' | 'core') => topology.cpus.filter((c) => cpus.includes(c.id)).map((c) => c[level]);
     return {

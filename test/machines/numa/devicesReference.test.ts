@@ -12,9 +12,8 @@ import {
 import { deviceHints, nearFirst } from '../../../src/machines/allocation/devices/hints.ts';
 import type { DeviceLedger } from '../../../src/machines/allocation/devices/types.ts';
 import type { ResourceHints } from '../../../src/machines/allocation/messages.ts';
-import type { Container } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import { container, pod } from '../pods/fixtures.ts';
+import { podOf } from './pods.ts';
 
 const RESOURCE = 'example.com/dev';
 /** What a plugin answers to GetPreferredAllocation; `none`: it is not asked. */
@@ -49,18 +48,7 @@ const ANSWERS: Record<Prefers, (available: readonly string[], must: readonly str
   junk: () => ['nobody', 'd00', 'd01', 'd02', 'd03'],
 };
 
-function podOf(index: number, spec: readonly string[]): Pod {
-  const made = spec.map((text, i): [string, Container] => {
-    const amounts = text.slice(1) === '0' ? {} : { [RESOURCE]: text.slice(1) };
-    const more = text[0] === 's' ? { restartPolicy: 'Always' as const } : {};
-    return [text[0] ?? '', container(`c${i}`, { resources: { requests: amounts, limits: amounts }, ...more })];
-  });
-  const of = pod({
-    initContainers: made.filter(([kind]) => kind !== 'c').map(([, c]) => c),
-    containers: made.filter(([kind]) => kind === 'c').map(([, c]) => c),
-  });
-  return { ...of, metadata: { ...of.metadata, uid: `p${index}` } };
-}
+const amountsOf = (count: string): Record<string, string> => (count === '0' ? {} : { [RESOURCE]: count });
 
 function hintText([first]: readonly ResourceHints[]): string {
   if (first === undefined) return '-';
@@ -135,7 +123,7 @@ describe('devices as the reference gives them', () => {
       if (r !== undefined) ledger = { ...ledger, allocations: ledger.allocations.filter((one) => one.uid !== `p${r}`) };
       else if (u !== undefined) ledger = { ...ledgerOf(c, u), allocations: ledger.allocations };
       else {
-        const { ledger: next, got } = admit(ledger, podOf(pods, p ?? []), { c, step });
+        const { ledger: next, got } = admit(ledger, podOf(pods, p ?? [], amountsOf), { c, step });
         pods += 1;
         ledger = next;
         expect({ i, ...got }).toEqual({ i, h, q, ...(e === undefined ? { a } : { e }) });

@@ -7,9 +7,8 @@ import { firstMemory, grantMemory, releaseMemory, releaseUnnamedMemory } from '.
 import { type MemoryLedger, machineOf, mistakeIn } from '../../../src/machines/allocation/memory/machine.ts';
 import type { ResourceHints } from '../../../src/machines/allocation/messages.ts';
 import { lastingOf } from '../../../src/machines/allocation/podContainers.ts';
-import type { Container } from '../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
-import { container, pod } from '../pods/fixtures.ts';
+import { podOf } from './pods.ts';
 
 const MI = 2 ** 20;
 const HUGE = 'hugepages-2Mi';
@@ -36,18 +35,9 @@ const CASES = JSON.parse(readFileSync(new URL('../../reference/recorded/allocati
 const short = (resource: string): string => (resource === HUGE ? 'h' : resource);
 const nodesText = (nodes: readonly number[]): string => nodes.join('+');
 
-function podOf(index: number, spec: readonly string[]): Pod {
-  const made = spec.map((text, i): [string, Container] => {
-    const [memory = '0', huge = '0'] = text.slice(1).split('/');
-    const amounts = { cpu: '1', memory: `${memory}Mi`, ...(huge === '0' ? {} : { [HUGE]: `${huge}Mi` }) };
-    const more = text[0] === 's' ? { restartPolicy: 'Always' as const } : {};
-    return [text[0] ?? '', container(`c${i}`, { resources: { requests: amounts, limits: amounts }, ...more })];
-  });
-  const of = pod({
-    initContainers: made.filter(([kind]) => kind !== 'c').map(([, c]) => c),
-    containers: made.filter(([kind]) => kind === 'c').map(([, c]) => c),
-  });
-  return { ...of, metadata: { ...of.metadata, uid: `p${index}` } };
+function amountsOf(asked: string): Record<string, string> {
+  const [memory = '0', huge = '0'] = asked.split('/');
+  return { cpu: '1', memory: `${memory}Mi`, ...(huge === '0' ? {} : { [HUGE]: `${huge}Mi` }) };
 }
 
 function hintsText(hints: readonly ResourceHints[]): string {
@@ -110,7 +100,7 @@ describe('memory as the reference gives it', () => {
         const of = pods[s];
         if (of !== undefined) ledger = releaseUnnamedMemory(ledger, of, new Set(of.spec.containers.map((one) => one.name)));
       } else {
-        const of = podOf(pods.length, p ?? []);
+        const of = podOf(pods.length, p ?? [], amountsOf);
         pods.push(of);
         const got = admit(ledger, of, { nodes: m ?? null, preferred: f === true });
         ledger = got.ledger;
@@ -132,10 +122,10 @@ describe('memory as the reference gives it', () => {
 it('asked again, as after a restart, a pod of several containers has its memory from where they have theirs', () => {
   const numa = [0, 1].map((id) => ({ id, memoryBytes: 4096 * MI, hugePages: [], distances: null }));
   const ledger = firstMemory({ nodes: machineOf(numa, new Map()), aligned: true });
-  const of = podOf(0, ['c1024', 'c512']);
+  const of = podOf(0, ['c1024', 'c512'], amountsOf);
   const { ledger: held } = admit(ledger, of, { nodes: [1], preferred: true });
   expect(hintsText(memoryHintsOf(held, of, null))).toBe('memory=1!');
   // One of them is to have another amount now.
-  const other = { ...podOf(0, ['c1024', 'c768']), metadata: of.metadata };
+  const other = { ...podOf(0, ['c1024', 'c768'], amountsOf), metadata: of.metadata };
   expect(hintsText(memoryHintsOf(held, other, null))).toBe('');
 });

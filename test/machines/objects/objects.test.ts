@@ -106,7 +106,7 @@ function bench(strategy: ObjectStrategy, answers: Fetched[] = []) {
     },
   });
   const root = createActor(parent, {
-    clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+    clock: time.clock,
   });
   root.start();
   const actor = root.getSnapshot().children.object;
@@ -175,10 +175,7 @@ describe('the objects of a node', () => {
     const logic = provided(objectsMachine, { actors: { object: child, lookout: looks }, actions }, () => ({
       pods: { records, sourcesReady: true },
     }));
-    const clock = {
-      setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
-      clearTimeout: (id: number) => time.clock.clearTimeout(id),
-    };
+    const { clock } = time;
     const actor = createActor(logic, { clock, input: { strategy: 'Get' } }).start();
     actor.send({ type: 'object.get', pod: asker, ref: REF, replyTo: {} as never });
     return { time, told, named: () => actor.getSnapshot().context.entries.size };

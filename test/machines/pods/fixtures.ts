@@ -5,6 +5,7 @@ import type { NodeFacts } from '../../../src/machines/nodeFacts.ts';
 import { hashNameAndImage } from '../../../src/machines/pod/runtime/containerHash.ts';
 import { sortContainers, sortSandboxes } from '../../../src/machines/pod/runtime/runtimeStatus.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../src/machines/pod/runtime/seen.ts';
+import type { ThresholdConfig } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 
 export const T0_MS = Date.parse('2024-05-01T10:00:00Z');
 export const NOW_MS = T0_MS + 3_600_000;
@@ -113,3 +114,13 @@ export function observed(containers: readonly RuntimeContainer[], sandboxes: rea
     observedAtMonoMs: 1,
   };
 }
+
+/** Nothing is evicted, and nothing is kept from pods. */
+export const NO_THRESHOLDS: ThresholdConfig = {
+  evictionHard: {},
+  evictionSoft: {},
+  evictionSoftGracePeriod: {},
+  evictionMinimumReclaim: {},
+  enforceNodeAllocatable: [],
+  cgroupsPerQOS: true,
+};

@@ -2,18 +2,16 @@
 import { SimMounts } from '@actorlet/world/src/disk/mounts.ts';
 import type { CsiApi } from '../../../src/actors/services/volumes/csi/api.ts';
 import { CsiLedger } from '../../../src/actors/services/volumes/csi/state.ts';
-import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { podVolumes } from '../../../src/machines/pod/volumes/volumes.ts';
 import { claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
 import { claimSizes } from '../../../src/machines/services/volumes/growth.ts';
 import type { Mounter, PathKind } from '../../../src/ports/machine/mounter.ts';
-import type { Ports } from '../../../src/ports/ports.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
-import { container, FACTS, pod } from '../../machines/pods/fixtures.ts';
-import { NO_PEERS } from '../../peers.ts';
+import { container, pod } from '../../machines/pods/fixtures.ts';
 import { collectingLogger } from '../../supervision/fakePorts.ts';
+import { quietPlugins } from './tools.ts';
 
 const signal = new AbortController().signal;
 
@@ -55,11 +53,9 @@ export function machine(
   const written: string[] = [];
   /** `pv`: what a claim of the pod is bound to. */
   const plugins = (pv: object) =>
-    new Plugins({
-      ports: { fs, clock: time.clock, mounter, entropy: { sha256Hex: (s: string) => s } } as unknown as Ports,
+    quietPlugins({
+      ports: { fs, clock: time.clock, mounter, entropy: { sha256Hex: (s: string) => s } },
       log: collectingLogger(logged as never),
-      facts: () => FACTS,
-      objects: null,
       claims: async ({ volume: name, readOnly, block }) => {
         const found = claimedVolume(
           { metadata: { name: 'pv' }, ...pv },
@@ -67,33 +63,15 @@ export function machine(
         );
         return found.ok ? { ok: true, value: { ...found.value, uid: 'v', sizes: claimSizes({}, pv) } } : found;
       },
-      growth: null,
       csi: {
-        drivers: () => new Map(),
-        ...NO_PEERS,
         ledger,
-        inUseChanged: () => undefined,
-        exhausted: () => undefined,
         controllerAttaches: cluster?.controllerAttaches !== false,
         api: cluster === undefined ? null : ({ attachedToNode: async () => cluster.attached } as unknown as CsiApi),
         reportedInUse: () => cluster?.reported ?? [],
       },
-      warn: () => undefined,
-      say: () => undefined,
-      swappable: () => undefined,
-      measure: () => (work) => work,
-      serves: () => undefined,
     });
   const ledger = new CsiLedger();
-  const settled = async <T>(work: Promise<T>): Promise<T> => {
-    let over = false;
-    const watched = work.finally(() => {
-      over = true;
-    });
-    watched.catch(() => undefined);
-    while (!over) await time.advance(1);
-    return watched;
-  };
+  const settled = <T>(work: Promise<T>) => time.during(work);
   const volumeOf = (volume: object, of: { uid?: string; pv?: object; device?: boolean } = {}) => {
     const use =
       of.device === true ? { volumeDevices: [{ name: 'v', devicePath: '/dev/v' }] } : { volumeMounts: [{ name: 'v', mountPath: '/v' }] };

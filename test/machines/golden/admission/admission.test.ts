@@ -2,13 +2,12 @@
  * Hard admission, a row for each case of the tables of the specification (pod lifecycle 2.6; resources 12.1, 12.2): the
  * very reason and message, which people search for and other programs match.
  */
-import { afterAll, describe, expect, it } from 'vitest';
 import type { NodeSelectorRequirement } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod, Taint } from '../../../../src/machines/kube/types.ts';
 import { sysctlPatterns } from '../../../../src/machines/pods/admission/ability/sysctls.ts';
 import { admit } from '../../../../src/machines/pods/admission/admission.ts';
 import { container, pod, sidecar } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { deciding, goldenTable } from '../table.ts';
 
 interface Row {
   pod: Pod;
@@ -217,25 +216,16 @@ const ROWS: Record<string, Row> = {
   'taint: comes last': { pod: onPort(80), others: holding(80), taints: [EVICTING] },
 };
 
-describe('admission is as recorded', () => {
-  const golden = updating ? {} : readGolden('admission/admission');
-  it.each(Object.entries(ROWS))('%s', (name, row) => {
+goldenTable(
+  'admission is as recorded',
+  'admission/admission',
+  deciding(ROWS, (row) => {
     const node = { name: 'n1', labels: row.labels ?? LABELS, taints: row.taints ?? [] };
     const ability = {
       sysctls: sysctlPatterns(row.kernelVersion ?? '6.1.0', row.allowedUnsafeSysctls ?? []),
       strictGroups: row.strictGroups ?? false,
       ...(row.appArmor === undefined ? {} : { appArmor: row.appArmor }),
     };
-    const result = plain(
-      admit({ pod: row.pod, others: row.others ?? [], podsMax: row.podsMax ?? 110, allocatable: ALLOCATABLE, node, ability }),
-    );
-    if (updating) golden[name] = result;
-    expect(result).toEqual(golden[name]);
-  });
-  it('holds no case that is gone', () => {
-    expect(Object.keys(golden).filter((name) => !(name in ROWS))).toEqual([]);
-  });
-  afterAll(() => {
-    if (updating) writeGolden('admission/admission', golden);
-  });
-});
+    return admit({ pod: row.pod, others: row.others ?? [], podsMax: row.podsMax ?? 110, allocatable: ALLOCATABLE, node, ability });
+  }),
+);

@@ -2,12 +2,12 @@
  * Who makes room for a critical pod (pod lifecycle 2.6, resources 12.3): a row for each rule of choosing. Of each row the
  * names of those that have to go, in order, or what is missing.
  */
-import { afterAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { requestOf, shortages } from '../../../../src/machines/pod/resources/requests.ts';
 import { choosePreempted, lateOf, leavingMs, seenLeaving } from '../../../../src/machines/pods/admission/preemption.ts';
 import { container, pod } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { deciding, goldenTable } from '../table.ts';
 
 const CRITICAL = 2_000_000_000;
 const ALLOCATABLE = { cpu: '4', memory: '4Gi' };
@@ -95,23 +95,16 @@ const ROWS: Record<string, Row> = {
   },
 };
 
-describe('room for a critical pod is made as recorded', () => {
-  const golden = updating ? {} : readGolden('admission/preemption');
-  it.each(Object.entries(ROWS))('%s', (name, row) => {
+goldenTable(
+  'room for a critical pod is made as recorded',
+  'admission/preemption',
+  deciding(ROWS, (row) => {
     const short = shortages(row.pod, { others: row.others, podsMax: row.podsMax ?? 110, allocatable: ALLOCATABLE });
     expect(short).not.toEqual([]);
     const choice = choosePreempted(row.pod, { pods: row.others, short, requests: requestOf });
-    const result = plain(choice.ok ? { go: choice.pods.map((p) => p.metadata.name) } : { missing: choice.missing });
-    if (updating) golden[name] = result;
-    expect(result).toEqual(golden[name]);
-  });
-  it('holds no case that is gone', () => {
-    expect(Object.keys(golden).filter((name) => !(name in ROWS))).toEqual([]);
-  });
-  afterAll(() => {
-    if (updating) writeGolden('admission/preemption', golden);
-  });
-});
+    return choice.ok ? { go: choice.pods.map((p) => p.metadata.name) } : { missing: choice.missing };
+  }),
+);
 
 it('one that is on its way is waited for half as much again as its grace, and 10 s at least', () => {
   const withGrace = (seconds: number | undefined) => pod(seconds === undefined ? {} : { terminationGracePeriodSeconds: seconds });

@@ -1,5 +1,4 @@
 /** Devices of plugins (resources and volumes 2.1, 2.5), a row for each case of the specification. */
-import { afterAll, describe, expect, it } from 'vitest';
 import {
   type AllocationQuestion,
   asksForDevices,
@@ -19,7 +18,7 @@ import { reconcileNode } from '../../../../src/machines/api/node/nodeObject.ts';
 import { isExtendedResource } from '../../../../src/machines/kube/names.ts';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import { container, pod } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { goldenTable } from '../table.ts';
 
 const GPU = 'example.com/gpu';
 const EMPTY: ContainerResponse = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
@@ -223,16 +222,4 @@ const ROWS: Record<string, () => unknown> = {
   'node: nothing to forget': () => reconcileNode({ ...NODE, status: { capacity: { cpu: '4' } } }, NODE, { resetExtended: true }),
 };
 
-describe('devices of plugins', () => {
-  const written: Record<string, unknown> = {};
-  afterAll(() => {
-    if (updating) writeGolden('allocation/devices', written);
-  });
-  it.each(Object.entries(ROWS))('%s', (name, decide) => {
-    written[name] = plain(decide() ?? null);
-    if (!updating) expect(written[name]).toEqual(readGolden('allocation/devices')[name]);
-  });
-  it('has a row for each decision that is written down, and no other', () => {
-    if (!updating) expect(Object.keys(readGolden('allocation/devices'))).toEqual(Object.keys(ROWS));
-  });
-});
+goldenTable('devices of plugins', 'allocation/devices', ROWS);

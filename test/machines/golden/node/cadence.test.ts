@@ -33,10 +33,7 @@ function watched() {
   const time = virtualTime();
   const said: string[] = [];
   const say = (what: string) => said.push(`${(time.clock.monoMs() / SECOND).toFixed(1)} s: ${what}`);
-  const clock = {
-    setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
-    clearTimeout: (id: number) => time.clock.clearTimeout(id),
-  };
+  const { clock } = time;
   return { time, said, say, clock };
 }
 

@@ -11,26 +11,18 @@ import { pressureRefusal } from '../../../../src/machines/reclaim/eviction/admis
 import { EMPTY_LEDGER, type Met, type Observations, pass } from '../../../../src/machines/reclaim/eviction/pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank, type Usage } from '../../../../src/machines/reclaim/eviction/rank.ts';
 import { type Threshold, type ThresholdConfig, thresholdsOf } from '../../../../src/machines/reclaim/eviction/thresholds.ts';
-import { container, pod, sidecar } from '../../pods/fixtures.ts';
+import { container, NO_THRESHOLDS, pod, sidecar } from '../../pods/fixtures.ts';
 import { goldenTable } from '../table.ts';
 
 const MIB = 1024 ** 2;
-const NONE: ThresholdConfig = {
-  evictionHard: {},
-  evictionSoft: {},
-  evictionSoftGracePeriod: {},
-  evictionMinimumReclaim: {},
-  enforceNodeAllocatable: [],
-  cgroupsPerQOS: true,
-};
 const parsed = (over: Partial<ThresholdConfig>) => () => {
   try {
-    return thresholdsOf({ ...NONE, ...over });
+    return thresholdsOf({ ...NO_THRESHOLDS, ...over });
   } catch (error) {
     return String(error);
   }
 };
-const thresholds = (over: Partial<ThresholdConfig>): Threshold[] => thresholdsOf({ ...NONE, ...over }).thresholds;
+const thresholds = (over: Partial<ThresholdConfig>): Threshold[] => thresholdsOf({ ...NO_THRESHOLDS, ...over }).thresholds;
 
 /** Two looks, the second 10 s later: what each comes to. Capacity is 1000 of everything. */
 const looked = (over: Partial<ThresholdConfig>, first: Partial<Record<Signal, number>>, then?: Partial<Record<Signal, number>>) => () => {

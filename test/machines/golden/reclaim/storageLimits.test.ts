@@ -1,10 +1,10 @@
 /** Who is evicted for what it wrote (resources 3.7): a row for each rule and its edge, with the very words and the metric's label. */
-import { afterAll, describe, expect, it } from 'vitest';
+import { expect } from 'vitest';
 import type { PodSpec } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { exceeded, hasStorageLimits, type StorageUse } from '../../../../src/machines/reclaim/eviction/limits.ts';
 import { container, pod, sidecar } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { deciding, goldenTable } from '../table.ts';
 
 const MIB = 1024 ** 2;
 
@@ -81,23 +81,17 @@ const ROWS: Record<string, Row> = {
   'the pod is named before its container': { pod: limited('1Mi'), containers: { web: [2 * MIB, 0] } },
 };
 
-describe('storage limits are as recorded', () => {
-  const golden = updating ? {} : readGolden('reclaim/storageLimits');
-  it.each(Object.entries(ROWS))('%s', (name, row) => {
+goldenTable(
+  'storage limits are as recorded',
+  'reclaim/storageLimits',
+  deciding(ROWS, (row) => {
     const use: StorageUse = {
       volumes: new Map(Object.entries(row.volumes ?? {})),
       containers: new Map(Object.entries(row.containers ?? {}).map(([c, [logs, layer]]) => [c, { logs, layer }])),
     };
-    const result = plain(exceeded(row.pod, use, { dedicatedImageFs: row.dedicated ?? false }));
+    const result = exceeded(row.pod, use, { dedicatedImageFs: row.dedicated ?? false });
     // One that is not measured is never found out.
     if (result !== null) expect(hasStorageLimits(row.pod)).toBe(true);
-    if (updating) golden[name] = result;
-    expect(result).toEqual(golden[name]);
-  });
-  it('holds no case that is gone', () => {
-    expect(Object.keys(golden).filter((name) => !(name in ROWS))).toEqual([]);
-  });
-  afterAll(() => {
-    if (updating) writeGolden('reclaim/storageLimits', golden);
-  });
-});
+    return result;
+  }),
+);

@@ -68,7 +68,7 @@ const story =
       on: { 'object.changed': { actions: () => void say('changed') } },
     });
     const root = createActor(parent, {
-      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+      clock: time.clock,
     });
     root.start();
     const actor = root.getSnapshot().children.object;

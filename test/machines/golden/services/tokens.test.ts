@@ -65,7 +65,7 @@ const story =
       refreshFailed: (_, message) => say(`logged: ${message}`),
     };
     const root = createActor(tokensLogic(io, moment), {
-      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+      clock: time.clock,
     });
     root.start();
     const replyTo = Object.assign(

@@ -3,11 +3,10 @@
  * messages. The line of statuses that are null (`UnknownContainerStatuses`) has no row: this node gives every container
  * of a definition a status before it looks at conditions.
  */
-import { afterAll, describe, expect, it } from 'vitest';
 import type { ContainerStatus, Pod, PodCondition, PodPhase } from '../../../../src/machines/kube/types.ts';
 import { ownConditions } from '../../../../src/machines/pods/status/conditions.ts';
 import { container, pod, sidecar } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { deciding, goldenTable } from '../table.ts';
 
 interface Row {
   pod: Pod;
@@ -94,18 +93,10 @@ const ROWS: Record<string, Row> = {
   'gate: not asked while containers are not ready': { pod: gated(GATE), statuses: [up('web', false)] },
 };
 
-describe('conditions are as recorded', () => {
-  const golden = updating ? {} : readGolden('status/conditions');
-  it.each(Object.entries(ROWS))('%s', (name, row) => {
-    const { pod: p, statuses, phase = 'Running', sandboxReady = true, foreign = [] } = row;
-    const result = plain(ownConditions({ pod: p, statuses, phase, sandboxReady, foreign, restartingAll: false, old: {} }));
-    if (updating) golden[name] = result;
-    expect(result).toEqual(golden[name]);
-  });
-  it('holds no case that is gone', () => {
-    expect(Object.keys(golden).filter((name) => !(name in ROWS))).toEqual([]);
-  });
-  afterAll(() => {
-    if (updating) writeGolden('status/conditions', golden);
-  });
-});
+goldenTable(
+  'conditions are as recorded',
+  'status/conditions',
+  deciding(ROWS, ({ pod: p, statuses, phase = 'Running', sandboxReady = true, foreign = [] }) =>
+    ownConditions({ pod: p, statuses, phase, sandboxReady, foreign, restartingAll: false, old: {} }),
+  ),
+);

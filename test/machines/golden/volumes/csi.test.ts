@@ -1,5 +1,4 @@
 /** Volumes of CSI drivers (resources and volumes 8.17, 10), a row for each case of the specification's tables. */
-import { afterAll, describe, expect, it } from 'vitest';
 import { csiNodeUpdate, newCsiNode, nodeMetadataPatch, renewals } from '../../../../src/machines/api/csiNodeMachine.ts';
 import { pathName } from '../../../../src/machines/pod/pathName.ts';
 import { type CsiVolume, inlineCsi } from '../../../../src/machines/pod/volumes/kinds/csi.ts';
@@ -19,7 +18,7 @@ import {
 } from '../../../../src/machines/services/volumes/csi/volume.ts';
 import type { PluginInfo } from '../../../../src/machines/wire/csi.ts';
 import { container, pod } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { goldenTable } from '../table.ts';
 
 const dueShown = ({ now, due }: ReturnType<typeof renewals>) => ({ now, due: Object.fromEntries(due) });
 const VOLUME: CsiVolume = {
@@ -176,16 +175,4 @@ const ROWS: Record<string, () => unknown> = {
     nodeMetadataPatch({ annotations: { 'csi.volume.kubernetes.io/nodeid': '{"d.example.com":"i-1"}' } }, told({ gone: ['d.example.com'] })),
 };
 
-describe('volumes of CSI drivers', () => {
-  const written: Record<string, unknown> = {};
-  afterAll(() => {
-    if (updating) writeGolden('volumes/csi', written);
-  });
-  it.each(Object.entries(ROWS))('%s', (name, decide) => {
-    written[name] = plain(decide());
-    if (!updating) expect(written[name]).toEqual(readGolden('volumes/csi')[name]);
-  });
-  it('has a row for each decision that is written down, and no other', () => {
-    if (!updating) expect(Object.keys(readGolden('volumes/csi'))).toEqual(Object.keys(ROWS));
-  });
-});
+goldenTable('volumes of CSI drivers', 'volumes/csi', ROWS);

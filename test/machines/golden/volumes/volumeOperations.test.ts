@@ -92,7 +92,7 @@ const story =
       },
     });
     const root = createActor(parent, {
-      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+      clock: time.clock,
     });
     root.start();
     await time.advance(0);

@@ -1,5 +1,4 @@
 /** What a container is given of its volumes (resources and volumes 8.20, 8.21), a row for each case of the specification, and the pages behind a volume of huge ones (8.11). */
-import { afterAll, describe, expect, it } from 'vitest';
 import type { Container, VolumeMount } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import {
@@ -13,7 +12,7 @@ import { type Built, built } from '../../../../src/machines/result.ts';
 import { boundClaim, claimedVolume } from '../../../../src/machines/services/volumes/claims.ts';
 import { subPathParts } from '../../../../src/machines/services/volumes/subPaths.ts';
 import { container, pod } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { goldenTable } from '../table.ts';
 
 const VOLUMES = new Map<string, MountedVolume>([
   ['rw', { hostPath: '/volumes/rw', readOnly: false, managed: true }],
@@ -146,16 +145,4 @@ const ROWS: Record<string, () => unknown> = {
   'huge pages: none asked for': () => hugePageBytes(asking({ 'hugepages-2Mi': '0' }), 'HugePages'),
 };
 
-describe('what a container is given of its volumes', () => {
-  const written: Record<string, unknown> = {};
-  afterAll(() => {
-    if (updating) writeGolden('volumes/volumes', written);
-  });
-  it.each(Object.entries(ROWS))('%s', (name, decide) => {
-    written[name] = plain(decide());
-    if (!updating) expect(written[name]).toEqual(readGolden('volumes/volumes')[name]);
-  });
-  it('has a row for each decision that is written down, and no other', () => {
-    if (!updating) expect(Object.keys(readGolden('volumes/volumes'))).toEqual(Object.keys(ROWS));
-  });
-});
+goldenTable('what a container is given of its volumes', 'volumes/volumes', ROWS);

@@ -1,5 +1,4 @@
 /** Tables of stopping and restarting (pod lifecycle 5.2 shouldRestart, 5.13, 5.14): a row for each line of the specification. */
-import { afterAll, describe, expect, it } from 'vitest';
 import type { Container } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { effectiveGraceSeconds, killPlan, stopTimeoutSeconds } from '../../../../src/machines/pod/runtime/killOrder.ts';
@@ -9,7 +8,7 @@ import { computePodActions } from '../../../../src/machines/pods/workers/actions
 import { hookKind, hookRequest, judgeCommand, plainRequest } from '../../../../src/machines/pods/workers/container/hooks.ts';
 import { killTasks } from '../../../../src/machines/pods/workers/stopMachine.ts';
 import { container, observed, pod, rc, sidecar } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { deciding, goldenTable } from '../table.ts';
 
 const preStop = { exec: { command: ['bye'] } };
 const hooked = (name: string, more: Partial<Container> = {}) => container(name, { lifecycle: { preStop }, ...more });
@@ -186,17 +185,8 @@ const ROWS: Record<string, unknown> = {
   'hook: HTTP to a port that is not there': get({ port: 'nope' }),
 };
 
-describe('stops, hooks and restarts are as recorded', () => {
-  const golden = updating ? {} : readGolden('workers/hooks');
-  it.each(Object.keys(ROWS))('%s', (name) => {
-    const result = plain(ROWS[name]);
-    if (updating) golden[name] = result;
-    expect(result).toEqual(golden[name]);
-  });
-  it('holds no case that is gone', () => {
-    expect(Object.keys(golden).filter((name) => ROWS[name] === undefined)).toEqual([]);
-  });
-  afterAll(() => {
-    if (updating) writeGolden('workers/hooks', golden);
-  });
-});
+goldenTable(
+  'stops, hooks and restarts are as recorded',
+  'workers/hooks',
+  deciding(ROWS, (row) => row),
+);

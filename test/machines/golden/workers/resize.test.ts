@@ -2,7 +2,7 @@
  * Changes of cpu and memory (pod lifecycle 6.6, resources and volumes 1.11): whether one is granted, and what of what was
  * granted is told the runtime, in which order, or takes a restart; what a status shows of it. A row for each rule.
  */
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Container, PodSpec } from '../../../../src/machines/kube/podTable.ts';
 import type { Pod } from '../../../../src/machines/kube/types.ts';
 import { planResize } from '../../../../src/machines/pod/resources/actuation.ts';
@@ -13,7 +13,7 @@ import { allocationOf, judgeResize, largerOf, resizeOrder } from '../../../../sr
 import { computePodActions } from '../../../../src/machines/pods/workers/actions/podActions.ts';
 import { CRI_ANNOTATIONS } from '../../../../src/machines/wire/cri.ts';
 import { container, FACTS, observed, pod, rc, sidecar } from '../../pods/fixtures.ts';
-import { plain, readGolden, updating, writeGolden } from '../golden.ts';
+import { deciding, goldenTable } from '../table.ts';
 
 const amounts = (cpu: string, memory: string, cpuLimit: string, memoryLimit: string): Amounts => ({
   requests: { cpu, memory },
@@ -213,33 +213,18 @@ const SHOWN: Record<string, { asked: Amounts; from: RuntimeContainer; inForce?: 
   'shown: of a container of which nothing is known what is asked for': { asked: WAS, from: runs('web', null) },
 };
 
-const names = [...Object.keys(GRANTS), ...Object.keys(PLANS), ...Object.keys(SHOWN)];
-
-describe('changes of resources are decided as recorded', () => {
-  const golden = updating ? {} : readGolden('workers/resize');
-  const check = (name: string, value: unknown): void => {
-    if (updating) golden[name] = plain(value);
-    expect(plain(value)).toEqual(golden[name]);
-  };
-  it.each(Object.entries(GRANTS))('%s', (name, { before, after, others }) => {
+goldenTable('changes of resources are decided as recorded', 'workers/resize', {
+  ...deciding(GRANTS, ({ before, after, others }) => {
     const { allocatable } = FACTS;
-    check(name, judgeResize({ pod: after, allocation: allocationOf(before), others, allocatable }));
-  });
-  it.each(Object.entries(PLANS))('%s', (name, { pod: asked, held, inForce = new Map(), facts = {} }) => {
+    return judgeResize({ pod: after, allocation: allocationOf(before), others, allocatable });
+  }),
+  ...deciding(PLANS, ({ pod: asked, held, inForce = new Map(), facts = {} }) => {
     const status = observed(held.map((c) => ({ ...c, hash: '' })));
     const plan = planResize({ pod: asked, status, inForce, facts: { ...FACTS, ...facts } });
     const noted = [...plan.inForce].filter(([id, a]) => inForce.get(id) !== a);
-    check(name, { restart: [...plan.restart], steps: plan.steps, noted });
-  });
-  it.each(Object.entries(SHOWN))('%s', (name, { asked, from, inForce = new Map() }) => {
-    check(name, actualResources(of('web', asked), from, inForce));
-  });
-  it('holds no case that is gone', () => {
-    expect(Object.keys(golden).filter((name) => !names.includes(name))).toEqual([]);
-  });
-  afterAll(() => {
-    if (updating) writeGolden('workers/resize', golden);
-  });
+    return { restart: [...plan.restart], steps: plan.steps, noted };
+  }),
+  ...deciding(SHOWN, ({ asked, from, inForce = new Map() }) => actualResources(of('web', asked), from, inForce)),
 });
 
 describe('beside the table', () => {

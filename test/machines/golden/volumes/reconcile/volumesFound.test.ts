@@ -1,12 +1,9 @@
 /** What a daemon finds of the volumes that an earlier one left on disk (resources and volumes 8.9): a row for each kind, and for what is no volume. */
 import { CsiLedger } from '../../../../../src/actors/services/volumes/csi/state.ts';
-import { Plugins } from '../../../../../src/actors/services/volumes/plugins.ts';
 import { encodeVolumeData } from '../../../../../src/machines/services/volumes/csi/data.ts';
-import type { Ports } from '../../../../../src/ports/ports.ts';
 import { memFs } from '../../../../integration/memFs.ts';
 import { virtualTime } from '../../../../integration/virtualTime.ts';
-import { NO_PEERS } from '../../../../peers.ts';
-import { collectingLogger } from '../../../../supervision/fakePorts.ts';
+import { quietPlugins } from '../../../../volumes/kinds/tools.ts';
 import { FACTS } from '../../../pods/fixtures.ts';
 import { goldenTable } from '../../table.ts';
 
@@ -35,30 +32,7 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
     }
   }
   const ledger = new CsiLedger();
-  const log = collectingLogger([]);
-  const plugins = new Plugins({
-    ports: { fs } as unknown as Ports,
-    log,
-    facts: () => FACTS,
-    objects: null,
-    claims: null,
-    growth: null,
-    csi: {
-      drivers: () => new Map(),
-      ...NO_PEERS,
-      ledger,
-      exhausted: () => undefined,
-      controllerAttaches: true,
-      inUseChanged: () => undefined,
-      api: null,
-      reportedInUse: () => [],
-    },
-    warn: () => undefined,
-    say: () => undefined,
-    swappable: () => undefined,
-    measure: () => (work) => work,
-    serves: () => undefined,
-  });
+  const plugins = quietPlugins({ ports: { fs }, csi: { ledger } });
   const { found: refs, strange } = await plugins.scan();
   const inUse = ledger.inUse();
   return {

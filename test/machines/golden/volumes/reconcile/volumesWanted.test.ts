@@ -119,7 +119,7 @@ const managed =
       }),
       {
         input: { rootDir: '/var/lib/kubelet', refreshMs: 60_000 },
-        clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+        clock: time.clock,
       },
     ).start();
     await time.settle();
