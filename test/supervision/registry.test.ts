@@ -1,11 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';
-import { createTree } from '../../src/actors/supervision/tree.ts';
-import type { ActorCtx, CreateTree, SupervisionEvent } from '../../src/actors/supervision/types.ts';
+import type { ActorCtx, SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import { type Answer, address, type ReplyTo, viewKey } from '../../src/machines/supervision/address.ts';
 import { actor, idle, layer, receiver, rig, type Say } from './helpers.ts';
-
-const conforms: CreateTree = createTree;
 
 describe('a view', () => {
   const key = viewKey<readonly string[]>('names');
@@ -81,11 +78,5 @@ describe('an observer', () => {
     observer[Symbol.dispose]();
     r.tree.registry.send(address<Say>('node/x'), { type: 'say' });
     expect(heard).toHaveLength(1);
-  });
-});
-
-describe('createTree', () => {
-  it('has the shape that the contract gives it', () => {
-    expect(conforms).toBe(createTree);
   });
 });

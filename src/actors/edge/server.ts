@@ -148,12 +148,3 @@ export async function naming(flag: string, listen: () => Promise<Listening>): Pr
     throw new Error(`${flag}: ${messageOf(error)}`, { cause: error });
   }
 }
-
-/**
- * Binds an address and lets it go again: for the boot step that makes a taken port fatal before anything was started.
- * Rejects with one clear line that names the flag, e.g. `--read-only-port: cannot listen on 127.0.0.1:10255: ...`.
- */
-export async function probePort(net: Net, at: { host: string; port: number }, flag: string): Promise<void> {
-  const server = await naming(flag, () => net.serveHttp(at, async () => ({ status: 503, body: 'starting\n' })));
-  await server.close();
-}

@@ -174,5 +174,3 @@ export interface Tree {
   /** Settles when the root itself failed (over its intensity): the process must exit 70. */
   readonly failed: Promise<Error>;
 }
-/** `createTree(spec, ports)` in `tree.ts` of this folder. */
-export type CreateTree = (root: SupervisorSpec, ports: Ports, opts?: { observers?: ((e: SupervisionEvent) => void)[] }) => Tree;

@@ -82,7 +82,6 @@ export interface BootState {
   parsed?: ParsedFlags;
   loaded?: LoadedConfig;
   gates?: FeatureGates;
-  gateWarnings?: readonly string[];
   nodeConfig?: NodeConfig;
   log?: Logger;
   lock?: FileLock;

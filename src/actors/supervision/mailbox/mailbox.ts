@@ -88,9 +88,6 @@ export class Mailbox<E extends Message> implements Runnable {
   get suspended(): boolean {
     return this.#suspended;
   }
-  get quarantinedKeys(): string[] {
-    return this.#quarantine.keys;
-  }
   oldestAgeMs(nowMonoMs: number): number {
     let oldest = nowMonoMs;
     for (const item of this.#lanes.heads()) oldest = Math.min(oldest, item.atMs);

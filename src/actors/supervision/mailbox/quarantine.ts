@@ -8,10 +8,6 @@ export class Quarantine {
   /** Key to the `life` that the poisonous event carried; null when it carried none. */
   readonly #keys = new Map<string, number | null>();
 
-  get keys(): string[] {
-    return [...this.#keys.keys()];
-  }
-
   add(key: string, poison: Message): void {
     this.#keys.delete(key);
     this.#keys.set(key, lifeOf(poison));
