@@ -33,6 +33,16 @@ export class Witness {
     await this.#done;
   }
 
+  /** Waits until the machine holds nothing of what was seen. `of`: where the kubelet kept it, if it was not this daemon. */
+  async nothingLeft(daemon: Daemon, timeoutMs: number, of: Parameters<Witness['leftovers']>[0] = daemon): Promise<void> {
+    const look = async () => {
+      const left = await this.leftovers(of);
+      if (left.length > 0) throw new Error(left.join('; '));
+      return true;
+    };
+    await daemon.wait('nothing is left', look, { timeoutMs, everyMs: 500 });
+  }
+
   async #watch(): Promise<void> {
     while (!this.#ended) {
       await this.look().catch(() => undefined);

@@ -111,6 +111,13 @@ export async function hostPid(lab: Containerd, id: string): Promise<number> {
   return pid;
 }
 
+/** The id of a container that runs. */
+export async function idOf(lab: Containerd, pod: string, container = 'main'): Promise<string> {
+  const id = (await containers(lab, pod)).find((c) => c.container === container && c.running)?.id;
+  if (id === undefined) throw new Error(`${pod}/${container} is not running`);
+  return id;
+}
+
 /** Running containers as `pod/container -> id#restartCount`; two instances of one name make the test fail. */
 export async function running(lab: Containerd): Promise<Record<string, string>> {
   const result: Record<string, string> = {};

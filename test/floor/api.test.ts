@@ -5,7 +5,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stopAll } from '@actorlet/runtimes/src/process/admin.ts';
@@ -14,6 +13,7 @@ import { WebSocket } from 'ws';
 import { ENTRY } from '../../packages/runtimes/test/processRuntime.ts';
 import { openStreams, resultOf } from '../../packages/runtimes/test/remoteClient.ts';
 import { issueCertificate } from '../../src/boot/process/selfSigned.ts';
+import { type Answer, askHttps } from '../askHttps.ts';
 import { freePort } from '../freePort.ts';
 import { DAEMON } from '../programs.ts';
 
@@ -45,20 +45,7 @@ const options = (path: string, o: { method?: string; anonymous?: boolean; header
   ca: readFileSync(join(dir, 'pki/kubelet.crt')),
   ...(o.anonymous === true ? {} : client),
 });
-function ask(path: string, o: Parameters<typeof options>[1] = {}): Promise<{ status: number; body: string }> {
-  return new Promise((resolve, reject) => {
-    const req = request(options(path, o), (res) => {
-      let body = '';
-      res.on('data', (d: Buffer) => {
-        body += d.toString();
-      });
-      res.once('error', reject);
-      res.once('end', () => resolve({ status: res.statusCode ?? 0, body }));
-    });
-    req.once('error', reject);
-    req.end();
-  });
-}
+const ask = (path: string, o: Parameters<typeof options>[1] = {}): Promise<Answer> => askHttps(options(path, o));
 
 async function startDaemon(): Promise<void> {
   const args = [`--root-dir=${join(dir, 'root')}`, `--cert-dir=${join(dir, 'pki')}`, `--config=${join(dir, 'config.yaml')}`];

@@ -13,6 +13,7 @@ import type { Probe } from '../../src/machines/kube/podTable.ts';
 import type { CriEvent, CriResult } from '../../src/machines/runtime/cri/messages.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
 import { PlainAnswerError } from '../../src/ports/prober.ts';
+import { freePort } from '../freePort.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { target } from './fixtures.ts';
 
@@ -31,18 +32,6 @@ function listen(server: TcpServer): Promise<number> {
   );
 }
 const serve = (handler: RequestListener) => listen(createServer(handler));
-/** A port that nobody listens on: one that was just released. */
-async function closedPort(): Promise<number> {
-  const server = createTcpServer();
-  const port = await new Promise<number>((resolve) =>
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    }),
-  );
-  await new Promise((done) => server.close(done));
-  return port;
-}
 
 const noRegistry = { read: () => undefined } as unknown as Registry;
 function attempt(probe: Probe, registry: Registry = noRegistry) {
@@ -55,7 +44,7 @@ const get = (port: number, more: object = {}): Probe => ({ httpGet: { port, path
 describe('HTTP', () => {
   it('tells an HTTPS question that was answered without TLS from others that failed', async () => {
     const port = await serve((_, res) => res.end('plain'));
-    const closed = await closedPort();
+    const closed = await freePort();
     const ask = (at: number) =>
       createProber().httpGet(`https://127.0.0.1:${at}/`, { headers: {}, host: null, bytesMax: 10, signal: new AbortController().signal });
     await expect(ask(port)).rejects.toBeInstanceOf(PlainAnswerError);
@@ -167,7 +156,7 @@ describe('HTTP', () => {
   });
 
   it('takes a closed port for a failure, and a port that does not exist in the pod for an error', async () => {
-    const port = await closedPort();
+    const port = await freePort();
     expect(await attempt(get(port))).toMatchObject({ kind: 'failure', output: expect.stringContaining('connect: connection refused') });
     expect(await attempt(get(0))).toMatchObject({ kind: 'error' });
   });
@@ -178,7 +167,7 @@ describe('TCP', () => {
     const server = createTcpServer((s) => s.on('error', () => {}));
     const port = await listen(server);
     expect(await attempt({ tcpSocket: { port } })).toEqual({ kind: 'success', output: '' });
-    expect(await attempt({ tcpSocket: { port: await closedPort() } })).toMatchObject({ kind: 'failure' });
+    expect(await attempt({ tcpSocket: { port: await freePort() } })).toMatchObject({ kind: 'failure' });
   });
 });
 
@@ -242,7 +231,7 @@ describe('gRPC', () => {
       output: expect.stringContaining('UNKNOWN'),
     });
     expect(await attempt({ grpc: { port, service: 'x' } })).toEqual({ kind: 'failure', output: 'health rpc failed: unknown service' });
-    expect(await attempt({ grpc: { port: await closedPort() } })).toMatchObject({ kind: 'failure' });
+    expect(await attempt({ grpc: { port: await freePort() } })).toMatchObject({ kind: 'failure' });
     const other = new GrpcServer();
     onTestFinished(() => other.forceShutdown());
     const bound = await new Promise<number>((resolve) =>

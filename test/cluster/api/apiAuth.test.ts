@@ -1,8 +1,8 @@
 /** Who may ask a node of a real cluster what: service account tokens and RBAC, decided by the real API server. */
 import { readFileSync } from 'node:fs';
-import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Answer, askHttps } from '../../askHttps.ts';
 import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../../e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
 import { type Containerd, startContainerd } from '../../e2e/lab/containerd.ts';
@@ -47,21 +47,10 @@ afterAll(async () => {
   expect(await lab?.stop()).toEqual([]);
 });
 
-function ask(path: string, bearer?: string): Promise<{ status: number; body: string }> {
-  return new Promise((resolve, reject) => {
-    const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
-    const options = { host: '127.0.0.1', servername: NODE_NAME, port, path, headers, agent: false as const };
-    const req = request({ ...options, ca: readFileSync(join(daemon.dir, 'pki/kubelet.crt')) }, (res) => {
-      let body = '';
-      res.on('data', (d: Buffer) => {
-        body += d.toString();
-      });
-      res.once('error', reject);
-      res.once('end', () => resolve({ status: res.statusCode ?? 0, body }));
-    });
-    req.once('error', reject);
-    req.end();
-  });
+function ask(path: string, bearer?: string): Promise<Answer> {
+  const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+  const ca = readFileSync(join(daemon.dir, 'pki/kubelet.crt'));
+  return askHttps({ host: '127.0.0.1', servername: NODE_NAME, port, path, headers, ca });
 }
 
 it('gives a service account what RBAC gives it, and no more', async () => {

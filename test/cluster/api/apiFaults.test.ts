@@ -132,15 +132,7 @@ describe('a node whose API server', () => {
     await cluster.kubectl('delete', 'pod', 'bystander');
     await cluster.gone('bystander');
     await witness.stop();
-    await cluster.daemon.wait(
-      'nothing is left',
-      async () => {
-        const left = await witness.leftovers(cluster.daemon);
-        if (left.length > 0) throw new Error(left.join('; '));
-        return true;
-      },
-      { ...LONG, everyMs: 500 },
-    );
+    await witness.nothingLeft(cluster.daemon, LONG.timeoutMs);
     expect(cluster.daemon.log()).not.toMatch(/uncaught|unhandled|TypeError/i);
   });
 });

@@ -1,8 +1,8 @@
 /** What a cluster measures of a node: `kubectl top` by way of a metrics API, Prometheus' scrapes, and profiles for whoever may have them. */
 import { readFileSync } from 'node:fs';
-import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, askHttps } from '../../askHttps.ts';
 import { NODE_NAME } from '../../e2e/daemon.ts';
 import { type MetricsApi, parseExposition, startMetricsApi } from '../../e2e/lab/metricsApi.ts';
 import type { KeyPair } from '../../e2e/lab/pki.ts';
@@ -37,29 +37,13 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-interface Answer {
-  status: number;
-  body: string;
-}
 /** As the scraper by default. */
 function ask(path: string, o: { cert?: KeyPair; bearer?: string; method?: string; body?: string } = {}): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const pair = o.cert === undefined ? {} : { cert: readFileSync(o.cert.certFile), key: readFileSync(o.cert.keyFile) };
-    const headers = o.cert === undefined ? { authorization: `Bearer ${o.bearer ?? token}` } : {};
-    const ca = readFileSync(join(cluster.daemon.dir, 'pki/kubelet.crt'));
-    const options = { host: '127.0.0.1', servername: NODE_NAME, port: cluster.port, path, method: o.method ?? 'GET', headers, ca, ...pair };
-    const req = request({ ...options, agent: false, timeout: 90_000 }, (res) => {
-      let body = '';
-      res.on('data', (d: Buffer) => {
-        body += d.toString();
-      });
-      res.once('error', reject);
-      res.once('end', () => resolve({ status: res.statusCode ?? 0, body }));
-    });
-    req.once('timeout', () => req.destroy(new Error(`${path}: no answer`)));
-    req.once('error', reject);
-    req.end(o.body);
-  });
+  const pair = o.cert === undefined ? {} : { cert: readFileSync(o.cert.certFile), key: readFileSync(o.cert.keyFile) };
+  const headers = o.cert === undefined ? { authorization: `Bearer ${o.bearer ?? token}` } : {};
+  const ca = readFileSync(join(cluster.daemon.dir, 'pki/kubelet.crt'));
+  const at = { host: '127.0.0.1', servername: NODE_NAME, port: cluster.port, path, method: o.method ?? 'GET', timeout: 90_000 };
+  return askHttps({ ...at, headers, ca, ...pair }, o.body);
 }
 function given({ status, body }: Answer): string {
   if (status !== 200) throw new Error(`${status} ${body}`);

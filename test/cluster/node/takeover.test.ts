@@ -185,15 +185,7 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
     await cluster.kubectl('delete', 'pod', 'plain', 'probed', 'volumes', 'several', 'fell', 'host', 'done');
     await cluster.gone(`static-${NODE_NAME}`);
     await witness.stop();
-    await cluster.daemon.wait(
-      'nothing is left',
-      async () => {
-        const left = await witness.leftovers({ rootDir: cluster.daemon.rootDir, ...REFERENCE_LOGS });
-        if (left.length > 0) throw new Error(left.join('; '));
-        return true;
-      },
-      { ...LONG, everyMs: 500 },
-    );
+    await witness.nothingLeft(cluster.daemon, LONG.timeoutMs, { rootDir: cluster.daemon.rootDir, ...REFERENCE_LOGS });
     expect([...witness.duplicates]).toEqual([]);
   });
 });

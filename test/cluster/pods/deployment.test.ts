@@ -53,15 +53,7 @@ async function removed(name: string): Promise<void> {
   await cluster.kubectl('delete', 'deployment', name);
   await cluster.daemon.wait('no pod is left', async () => (await cluster.pods(`app=${name}`)).length === 0, LONG);
   await witness.stop();
-  await cluster.daemon.wait(
-    'the machine holds nothing of it',
-    async () => {
-      const left = await witness.leftovers(cluster.daemon);
-      if (left.length > 0) throw new Error(left.join('; '));
-      return true;
-    },
-    { ...LONG, everyMs: 500 },
-  );
+  await witness.nothingLeft(cluster.daemon, LONG.timeoutMs);
 }
 
 describe('a Deployment', () => {

@@ -28,15 +28,7 @@ afterEach(async () => {
 /** The pods that this test saw are gone from the machine too. */
 async function nothingLeft(): Promise<void> {
   await witness.look();
-  await cluster.daemon.wait(
-    'the machine holds nothing of it',
-    async () => {
-      const left = await witness.leftovers(cluster.daemon);
-      if (left.length > 0) throw new Error(left.join('; '));
-      return true;
-    },
-    { ...LONG, everyMs: 500 },
-  );
+  await witness.nothingLeft(cluster.daemon, LONG.timeoutMs);
 }
 const waitingReason = (p: Pod) => p.status.containerStatuses?.[0]?.state.waiting?.reason;
 const eventsOf = async (pod: string) => {

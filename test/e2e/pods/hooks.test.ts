@@ -1,11 +1,11 @@
 /** Lifecycle hooks and restart rules on a real containerd: each kind, its order, what it says when it cannot run, and recovery. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Container, PodSpec } from '../../../src/machines/kube/podTable.ts';
+import { freePort } from '../../freePort.ts';
 import type { Daemon, PodView } from '../daemon.ts';
 import type { Containerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
@@ -41,18 +41,6 @@ async function serve(port = 0): Promise<{ port: number; asked: { url: string; he
   await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
   const address = server.address();
   return { port: typeof address === 'object' && address !== null ? address.port : 0, asked };
-}
-/** A port that nobody listens on: one that was just released. */
-async function closedPort(): Promise<number> {
-  const server = createTcpServer();
-  const port = await new Promise<number>((resolve) =>
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    }),
-  );
-  await new Promise((done) => server.close(done));
-  return port;
 }
 
 /** The container writes to /e/log, which outlives it. */
@@ -131,7 +119,7 @@ describe.concurrent('hooks', () => {
   });
 
   it('over HTTP where nobody listens: said, the container ended, and up again once somebody does', async () => {
-    const port = await closedPort();
+    const port = await freePort();
     const httpGet = { host: '127.0.0.1', port, path: '/' };
     daemon.put('refused.json', manifest('refused', [steady('main', { lifecycle: { postStart: { httpGet } } })]));
     const pod = await daemon.podWhere('refused', 'its reason to show', (p) => waiting(p)?.reason === 'PostStartHookError', WAIT_MS);

@@ -7,7 +7,7 @@ import type { Daemon } from '../daemon.ts';
 import type { Containerd } from '../lab/containerd.ts';
 import { IMAGE, manifest, steady } from '../manifests.ts';
 import { onContainerd } from '../onContainerd.ts';
-import { containers, exec } from '../runtime.ts';
+import { containers, exec, idOf } from '../runtime.ts';
 
 /** Each waits for single things within bounds of their own. */
 vi.setConfig({ testTimeout: 400_000 });
@@ -24,11 +24,6 @@ function mounted(): string[] {
     .filter((p) => p.startsWith(`${daemon.dir}/`));
 }
 const bound = (uid: string) => mounted().filter((p) => p.includes(`/${uid}/volume-subpaths/`));
-async function idOf(pod: string, container = 'main'): Promise<string> {
-  const id = (await containers(lab, pod)).find((c) => c.container === container && c.running)?.id;
-  if (id === undefined) throw new Error(`${pod}/${container} is not running`);
-  return id;
-}
 async function ready(name: string): Promise<string> {
   const pod = await daemon.podWhere(name, `${name} ready`, (p) => p.status.containerStatuses?.every((c) => c.ready) === true, 120_000);
   return pod.metadata.uid;
@@ -75,7 +70,7 @@ describe('a part of a volume', () => {
     };
     daemon.put('parts.yaml', of('one'));
     const uid = await ready('parts');
-    const sh = async (command: string) => exec(lab, await idOf('parts'), command);
+    const sh = async (command: string) => exec(lab, await idOf(lab, 'parts'), command);
     expect((await sh('touch /part/x && ls /whole/a/b')).out).toBe('x');
     expect(statSync(join(daemon.rootDir, 'pods', uid, 'volumes/kubernetes.io~empty-dir/cache/a/b')).mode & 0o7777).toBe(0o777);
     expect((await sh('ls -d /whole/of/parts*')).out).toMatch(/^\/whole\/of\/parts/);
@@ -95,7 +90,7 @@ describe('a part of a volume', () => {
     await daemon.start();
     await ready('parts');
     const [before] = await containers(lab, 'parts');
-    await exec(lab, await idOf('parts'), 'kill -TERM 1');
+    await exec(lab, await idOf(lab, 'parts'), 'kill -TERM 1');
     await daemon.wait(
       'another container to run',
       async () => (await containers(lab, 'parts')).some((c) => c.running && c.id !== before?.id),
@@ -181,7 +176,7 @@ describe.concurrent('what not every runtime has', () => {
     daemon.put('rro-enabled.yaml', pod('Enabled'));
     const possible = await outcome('rro-ifpossible');
     expect(possible).toMatchObject({ ready: true });
-    expect((await exec(lab, await idOf('rro-ifpossible'), 'touch /v/x')).err).toContain('Read-only file system');
+    expect((await exec(lab, await idOf(lab, 'rro-ifpossible'), 'touch /v/x')).err).toContain('Read-only file system');
     const enabled = await outcome('rro-enabled');
     if (!enabled.ready) {
       expect(enabled).toMatchObject({
@@ -199,7 +194,7 @@ describe.concurrent('what not every runtime has', () => {
     const volumes = [{ name: 'image', image: { reference: IMAGE, pullPolicy: 'IfNotPresent' } }];
     daemon.put('image.yaml', manifest('image', [main], { spec: { volumes } }));
     const { ready: runs, reason, message, uid } = await outcome('image');
-    if (runs) expect((await exec(lab, await idOf('image'), 'ls /image/bin/busybox')).out).toBe('/image/bin/busybox');
+    if (runs) expect((await exec(lab, await idOf(lab, 'image'), 'ls /image/bin/busybox')).out).toBe('/image/bin/busybox');
     else {
       expect(['CreateContainerError', 'RunContainerError', 'CrashLoopBackOff']).toContain(reason);
       expect(message).not.toBe('');

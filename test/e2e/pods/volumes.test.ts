@@ -8,7 +8,7 @@ import type { Daemon } from '../daemon.ts';
 import type { Containerd } from '../lab/containerd.ts';
 import { manifest, sh, steady } from '../manifests.ts';
 import { onContainerd } from '../onContainerd.ts';
-import { containers, exec } from '../runtime.ts';
+import { containers, exec, idOf } from '../runtime.ts';
 
 let lab: Containerd;
 let daemon: Daemon;
@@ -20,11 +20,6 @@ function mounted(uid = ''): string[] {
   return parseMountinfo(readFileSync('/proc/self/mountinfo', 'utf8'))
     .map((m) => m.path)
     .filter((p) => p.startsWith(`${daemon.dir}/`) && p.includes(uid));
-}
-async function idOf(pod: string, container = 'main'): Promise<string> {
-  const id = (await containers(lab, pod)).find((c) => c.container === container && c.running)?.id;
-  if (id === undefined) throw new Error(`${pod}/${container} is not running`);
-  return id;
 }
 async function ready(name: string): Promise<string> {
   const pod = await daemon.podWhere(name, `${name} ready`, (p) => p.status.containerStatuses?.every((c) => c.ready) === true, 60_000);
@@ -49,12 +44,12 @@ describe.concurrent('emptyDir', () => {
     daemon.put('shared.yaml', manifest('shared', [writer, reader], { spec: { volumes: [{ name: 'shared', emptyDir: {} }] } }));
     const uid = await ready('shared');
     expect(statSync(join(daemon.rootDir, 'pods', uid, 'volumes/kubernetes.io~empty-dir/shared')).mode & 0o7777).toBe(0o777);
-    const starts = async () => (await exec(lab, await idOf('shared', 'reader'), 'wc -l < /data/starts')).out;
+    const starts = async () => (await exec(lab, await idOf(lab, 'shared', 'reader'), 'wc -l < /data/starts')).out;
     await daemon.wait('the writer to have written', async () => (await starts()) === '1');
-    expect((await exec(lab, await idOf('shared', 'reader'), 'touch /data/x')).err).toContain('Read-only file system');
-    await exec(lab, await idOf('shared', 'writer'), 'echo kept > /shared/kept; touch /shared/end');
+    expect((await exec(lab, await idOf(lab, 'shared', 'reader'), 'touch /data/x')).err).toContain('Read-only file system');
+    await exec(lab, await idOf(lab, 'shared', 'writer'), 'echo kept > /shared/kept; touch /shared/end');
     await daemon.wait('the writer to have started again', async () => (await starts()) === '2', { timeoutMs: 60_000 });
-    expect((await exec(lab, await idOf('shared', 'reader'), 'cat /data/kept')).out).toBe('kept');
+    expect((await exec(lab, await idOf(lab, 'shared', 'reader'), 'cat /data/kept')).out).toBe('kept');
     await gone('shared', uid);
   });
 
@@ -77,7 +72,7 @@ describe.concurrent('emptyDir', () => {
     const said = waiting.status.containerStatuses?.find((c) => c.name === 'main')?.state.waiting?.message;
     expect(said).toContain("couldn't parse env file: there is no file");
     // What a link says of the node is nobody's variable.
-    const writer = await idOf('envfile', 'writer');
+    const writer = await idOf(lab, 'envfile', 'writer');
     await exec(lab, writer, 'ln -s /etc/passwd /data/app.env');
     await daemon.podWhere(
       'envfile',
@@ -87,7 +82,7 @@ describe.concurrent('emptyDir', () => {
     );
     await exec(lab, writer, `printf "# ours\\nADDRESS='a.example:80' # and the port\\n" > /data/new && mv /data/new /data/app.env`);
     const uid = await ready('envfile');
-    expect((await exec(lab, await idOf('envfile'), 'echo "$URL"; env | grep -c NONE')).out).toBe('http://a.example:80/\n0');
+    expect((await exec(lab, await idOf(lab, 'envfile'), 'echo "$URL"; env | grep -c NONE')).out).toBe('http://a.example:80/\n0');
     await gone('envfile', uid);
   });
 
@@ -99,7 +94,7 @@ describe.concurrent('emptyDir', () => {
     const spec = { volumes: [{ name: 'fast', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }], securityContext: { fsGroup: 4321 } };
     daemon.put('memory.yaml', manifest('memory', [main], { spec }));
     const uid = await ready('memory');
-    const id = await idOf('memory');
+    const id = await idOf(lab, 'memory');
     expect((await exec(lab, id, 'grep " /fast " /proc/mounts')).out).toMatch(/^tmpfs \/fast tmpfs .*size=1024k/);
     expect((await exec(lab, id, 'touch /fast/mine && stat -c %g /fast/mine')).out).toBe('4321');
     expect((await exec(lab, id, 'dd if=/dev/zero of=/fast/big bs=64k count=32')).err).toContain('No space left');
@@ -129,8 +124,13 @@ describe.concurrent('hostPath', () => {
       expect(statSync(join(host, 'new/dir')).mode & 0o7777).toBe(0o755);
       expect(statSync(join(host, 'made')).mode & 0o7777).toBe(0o644);
       expect(
-        (await exec(lab, await idOf('types'), 'cat /host/v1; test -S /host/v2 && test -c /host/zero && echo " fine"; touch /host/v3/x'))
-          .out,
+        (
+          await exec(
+            lab,
+            await idOf(lab, 'types'),
+            'cat /host/v1; test -S /host/v2 && test -c /host/zero && echo " fine"; touch /host/v3/x',
+          )
+        ).out,
       ).toBe('from the host fine');
       expect(existsSync(join(host, 'new/dir/x'))).toBe(true);
       await gone('types', uid);
@@ -165,7 +165,7 @@ it.concurrent('downwardAPI shows fields of the pod and of its containers as read
   pod.metadata.labels = { app: 'web', tier: 'front' };
   daemon.put('info.yaml', pod);
   const uid = await ready('info');
-  const id = await idOf('info');
+  const id = await idOf(lab, 'info');
   expect((await exec(lab, id, 'cat /info/labels; echo; cat /info/sub/memory')).out).toBe('app="web"\ntier="front"\n64');
   expect((await exec(lab, id, 'readlink /info/labels; readlink /info/sub; stat -Lc %a /info/labels /info/sub/memory')).out).toBe(
     '..data/labels\n..data/sub\n644\n400',
@@ -192,7 +192,7 @@ it.concurrent('projected puts what several sources say into one folder, for the 
   const spec = { volumes: [{ name: 'all', projected: { defaultMode: 0o444, sources } }], securityContext: { fsGroup: 4321 } };
   daemon.put('projected.yaml', manifest('projected', [main], { spec }));
   const uid = await ready('projected');
-  const id = await idOf('projected');
+  const id = await idOf(lab, 'projected');
   expect((await exec(lab, id, 'cat /all/pod/name; echo; cat /all/cpu; echo; cat /cpu')).out).toBe('projected-e2e\n2\n2');
   expect((await exec(lab, id, 'stat -L -c "%a %g" /all/pod/name /all/cpu')).out).toBe('444 4321\n440 4321');
   expect((await exec(lab, id, 'touch /all/x')).err).not.toBe('');
@@ -216,13 +216,13 @@ describe('a daemon that is killed', () => {
     daemon.put('stays.yaml', manifest('stays', [steady('main', { volumeMounts })], { spec }));
     daemon.put('goes.yaml', manifest('goes', [steady('main', { volumeMounts })], { spec }));
     const [stays, goes] = [await ready('stays'), await ready('goes')];
-    const id = await idOf('stays');
+    const id = await idOf(lab, 'stays');
     await exec(lab, id, 'echo kept | tee /a/x > /b/x');
     await daemon.end('SIGKILL');
     daemon.remove('goes.yaml');
     await daemon.start();
     await daemon.wait('the directory of goes to go', () => !existsSync(join(daemon.rootDir, 'pods', goes)), { timeoutMs: 60_000 });
-    expect(await idOf('stays')).toBe(id);
+    expect(await idOf(lab, 'stays')).toBe(id);
     expect((await exec(lab, id, 'cat /a/x /b/x')).out).toBe('kept\nkept');
     expect(mounted()).toHaveLength(1);
     await gone('stays', stays);
