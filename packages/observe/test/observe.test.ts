@@ -637,6 +637,14 @@ describe('whether an object shows a patch', () => {
     expect(missingOf(patch, has)).toEqual(missing);
   });
 
+  it('a back-off after the instance that ended for the tree, and of no other', () => {
+    const ended = (containerID: string) => ({ terminated: { containerID, exitCode: 1 } });
+    const waits = { name: 'a', state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: ended('c://1') };
+    const of = (id: string) => missingOf({ containerStatuses: [{ name: 'a', state: ended(id) }] }, { containerStatuses: [waits] });
+    expect(of('c://1')).toEqual([]);
+    expect(of('c://2')[0]).toMatch(/^containerStatuses\[a\]\.state\.terminated is absent, not /);
+  });
+
   it('a container that came further than for the tree, where the runtime bears it out', () => {
     const status = (containerID: string, restartCount: number, state: object) => ({
       containerStatuses: [{ name: 'a', containerID: `c://${containerID}`, restartCount, state }],

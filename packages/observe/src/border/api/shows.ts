@@ -55,7 +55,7 @@ export function missingOf(wanted: unknown, has: unknown, path = ''): string[] {
   if (!isRecord(wanted)) return sameWords(wanted, has) || sameAmount(path, wanted, has) ? [] : other;
   if (!isRecord(has)) return Object.keys(wanted).length === 0 ? [] : other;
   const missing: string[] = [];
-  const isAlike = CONTAINERS.test(path) && failedToStart(wanted.state, has.state);
+  const isAlike = CONTAINERS.test(path) && (failedToStart(wanted.state, has.state) || backsOff(wanted, has));
   for (const [key, value] of Object.entries(wanted)) {
     if (isAlike && (key === 'state' || key === 'lastState')) continue;
     if (key.startsWith('$') || OWN.has(key)) continue;
@@ -79,6 +79,20 @@ function failedToStart(wanted: unknown, has: unknown): boolean {
     isRecord(state) && isRecord(state[key]) ? state[key].reason : undefined;
   const both = [wanted, has].map((state) => reasonOf(state, 'waiting') ?? reasonOf(state, 'terminated'));
   return both.includes(START_FAILED) && both.every((reason) => START_REASONS.includes(reason));
+}
+
+/**
+ * One says that the instance ended, the other that it backs off after that instance. When a kubelet last started it is in its memory: who
+ * has not seen all instances counts from another start.
+ */
+function backsOff(ended: Readonly<Record<string, unknown>>, waits: Readonly<Record<string, unknown>>): boolean {
+  const { state, lastState } = waits;
+  const isWaiting = isRecord(state) && isRecord(state.waiting) && state.waiting.reason === 'CrashLoopBackOff';
+  const id = terminatedId(ended.state);
+  return isWaiting && id !== undefined && id === terminatedId(lastState);
+}
+function terminatedId(state: unknown): unknown {
+  return isRecord(state) && isRecord(state.terminated) ? state.terminated.containerID : undefined;
 }
 
 /** What became of a container is told as a whole: a word too many is another fate. */
