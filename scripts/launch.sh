@@ -27,9 +27,6 @@ v8_flags=${ACTORLET_V8_FLAGS---v8-pool-size=1 --max-semi-space-size=4 $burst_v8_
 # thread collects what is young. What is allowed to double alone: 0.99, 1.04 and 1.00. These flags and 1,000 nodes: 0.79. A fleet of 20
 # nodes holds 300 MiB at rest in place of 150.
 fleet_v8_flags='--v8-pool-size=2 --max-semi-space-size=64 --initial-old-space-size=256 --heap-growing-percent=100 --no-parallel-scavenge'
-# An observer stands behind everybody, and lives beside a kubelet. With 100 pods at rest, resident MiB and per cent of a core: 98 and 0.8
-# with the list of the daemon; 89 and 0.8 with a semi-space of 2 MiB and no early growth of the heap; 82 and 0.9 with this one.
-observe_v8_flags='--v8-pool-size=1 --max-semi-space-size=1 --optimize-for-size --no-turbofan --no-maglev --expose-gc'
 
 # Three quarters of the machine's memory, or of the container's, for the heap of a fleet: 10,000 pods do not fit into the quarter that
 # Node takes by itself. Nothing where the system does not say how much there is.
@@ -97,7 +94,6 @@ launch() {
   fi
   # A replay makes much, as a fleet does. Options may stand before its name.
   case " $* " in " fleet "* | *" replay "*) v8_flags=${ACTORLET_V8_FLAGS-$fleet_v8_flags $(fleet_heap)} ;; esac
-  case " $* " in " observe "*) v8_flags=${ACTORLET_V8_FLAGS-$observe_v8_flags} ;; esac
   # A divergence names places in the sources.
   case " $* " in *" replay "*) v8_flags="$v8_flags --enable-source-maps" ;; esac
   # Without the first, SIGUSR1 opens Node's debugger to every user of the machine.

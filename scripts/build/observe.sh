@@ -65,7 +65,7 @@ chmod 1777 "$root/tmp"
 for name in actorlet actorctl; do
   cat >"$root/usr/bin/$name" <<END
 #!/actorlet/node_modules/node-linux-$cpu/bin/node --disable-warning=ExperimentalWarning
-const flags = '--disable-sigusr1 $observe_v8_flags --disable-warning=ExperimentalWarning'.split(' ');
+const flags = '--disable-sigusr1 $v8_flags --disable-warning=ExperimentalWarning'.split(' ');
 process.execve(process.execPath, [process.execPath, ...flags, '/actorlet/dist/$name.mjs', ...process.argv.slice(2)], process.env);
 END
   chmod 755 "$root/usr/bin/$name"
@@ -87,7 +87,7 @@ function run(root, folder, words) {
   if (libc().func('int chroot(const char *path)')(root) !== 0) end(root + ' cannot become the root: it is no folder, or the capability SYS_CHROOT is missing');
   process.chdir('/');
   const program = [folder + '/runtime/lib/$loader', '--library-path', folder + '/runtime/lib', folder + '/node_modules/node-linux-$cpu/bin/node'];
-  const flags = '--disable-sigusr1 $observe_v8_flags --disable-warning=ExperimentalWarning'.split(' ');
+  const flags = '--disable-sigusr1 $v8_flags --disable-warning=ExperimentalWarning'.split(' ');
   const env = { ...process.env, PATH: '/usr/sbin:/usr/bin:/sbin:/bin', ACTORLET_EXEC_PATH: folder + '/runtime/node' };
   process.execve(program[0], [...program, ...flags, folder + '/dist/actorlet.mjs', ...words], env);
 }
