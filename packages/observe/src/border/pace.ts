@@ -13,7 +13,7 @@ const SLOW_FOR_MS = 60_000;
 const LOAD = 10;
 const LOAD_SLOWNESS_MAX = 6;
 /** A kubelet writes the status of its node first. Before, its cAdvisor may wait 3 s for each cgroup that an ended container left. */
-const SAYS_FIRST_MS = 180_000;
+const SAYS_FIRST_MS = 90_000;
 /** Then it lists, connects and looks at all its pods before its first act. Grows with the slowness. */
 const STARTS_MS = 15_000;
 /** And comes to all of them, one after the other, within this. */
@@ -47,6 +47,8 @@ export class Pace {
   #start = { atMs: Number.NEGATIVE_INFINITY, waits: new Set<string>(), acted: false, said: true };
   /** As the node's status says it. */
   #node: NodeWord = { isReady: true, heartbeat: '' };
+  /** Its last word before it ended; null: nobody saw it end. The first one of the next may come before its process is seen. */
+  #lastWord: string | null = null;
 
   readonly #load: () => number;
 
@@ -79,12 +81,16 @@ export class Pace {
 
   /** `uids`: of the pods that there are. A kubelet comes to them one after the other. */
   starts(nowMs: number, uids: Iterable<string>): void {
-    this.#start = { atMs: nowMs, waits: new Set(uids), acted: false, said: this.#node.heartbeat === '' };
+    const { heartbeat } = this.#node;
+    const said = heartbeat === '' || heartbeat !== (this.#lastWord ?? heartbeat);
+    this.#start = { atMs: nowMs, waits: new Set(uids), acted: false, said };
+    this.#lastWord = null;
   }
 
   ends(): void {
     this.#start.atMs = Number.NEGATIVE_INFINITY;
     this.#node.isReady = true;
+    this.#lastWord = this.#node.heartbeat;
   }
 
   /** One that is not ready begins nothing for its pods. True: its first word since it started, or it is ready again. It starts from here. */
