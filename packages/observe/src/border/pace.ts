@@ -84,7 +84,6 @@ export class Pace {
     const { heartbeat } = this.#node;
     const said = heartbeat === '' || heartbeat !== (this.#lastWord ?? heartbeat);
     this.#start = { atMs: nowMs, waits: new Set(uids), acted: false, said };
-    this.#lastWord = null;
   }
 
   ends(): void {
