@@ -1,4 +1,5 @@
 /** What is held in memory, against a plain list of paths. */
+import { simRng } from '@actorlet/world/src/rng.ts';
 import { expect, test } from 'vitest';
 import { HeldFiles } from '../src/border/disk/heldFiles.ts';
 
@@ -6,15 +7,11 @@ test('what is below a folder is what a look at all paths finds, and nothing is l
   const held = new HeldFiles();
   const plain = new Set<string>();
   const below = (path: string, at: string) => at === path || at.startsWith(`${path}/`);
-  let state = 7;
-  const draw = (count: number): number => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * count);
-  };
-  const pathOf = () => `/${Array.from({ length: 1 + draw(4) }, () => 'abc'[draw(3)]).join('/')}`;
+  const rng = simRng('held files');
+  const pathOf = () => `/${Array.from({ length: 1 + rng.int(4) }, () => rng.pick(['a', 'b', 'c'])).join('/')}`;
   for (let i = 0; i < 3_000; i++) {
     const path = pathOf();
-    const act = draw(4);
+    const act = rng.int(4);
     if (act < 2) {
       held.put(path, { kind: 'dir', mode: 0o755, atMs: 0 });
       plain.add(path);
