@@ -57,7 +57,7 @@ export const BOOT_STEPS: readonly Step[] = [
   serveInspection,
   run.notifyReady,
   run.feedSystemd,
-  run.giveBackStartPages,
+  run.giveBackPages(),
   run.serve,
 ];
 

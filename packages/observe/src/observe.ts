@@ -58,6 +58,9 @@ const ofOwnFolder = (step: Step): Step => ({
   },
 });
 
+/** A process that stands back may collect its heap at rest, each minute. */
+const GROWN_BYTES = 4 << 20;
+
 const configureTheObserver: Step = {
   name: 'configure the observer',
   run(ctx) {
@@ -118,7 +121,7 @@ const observeSteps = (kubelet: Parameters<typeof watchTheKubelet>[0]): readonly 
   serveTheApi,
   run.notifyReady,
   run.feedSystemd,
-  run.giveBackStartPages,
+  run.giveBackPages({ grownBytes: GROWN_BYTES, inBursts: false }),
   watchTheKubelet(kubelet),
   run.serve,
 ];

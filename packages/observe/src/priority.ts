@@ -1,6 +1,7 @@
 /** How the observer shares the processor with the kubelet. */
-import { readdirSync, readlinkSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { availableParallelism, constants, setPriority } from 'node:os';
+import type { Libc } from '@actorlet/kubelet/boot/process/libc.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 
 /** Work of the kubelet, the runtime and the pods goes first. */
@@ -9,17 +10,19 @@ export const NICE_MAX: number = constants.priority.PRIORITY_LOW;
 
 /**
  * Linux keeps a priority for each thread, and a thread begins with that of the one that made it. Those that are there already are
- * looked up. A /proc of other process numbers is not asked: they would be those of other processes. Answers why it stays as it is;
- * null: it is set.
+ * looked up. A /proc of other process numbers is not asked: they would be those of other processes. The lowest is Linux's idle class,
+ * too. Answers why it stays as it is; null: it is set.
  */
-export function setNice(nice: number): string | null {
+export function setNice(nice: number, libc: () => Libc): string | null {
   const isOwn = linkOf('/proc/self') === String(process.pid);
   for (const thread of isOwn ? readdirSync('/proc/self/task') : ['0']) {
     try {
       setPriority(Number(thread), nice);
+      if (nice === NICE_MAX && process.platform === 'linux') libc().idle(Number(thread));
     } catch (error) {
+      const { code, info } = error as { code?: string; info?: { code?: string } };
       // It ended meanwhile.
-      if ((error as { info?: { code?: string } }).info?.code !== 'ESRCH') return messageOf(error);
+      if ((info?.code ?? code) !== 'ESRCH') return messageOf(error);
     }
   }
   return null;
@@ -31,4 +34,60 @@ function linkOf(path: string): string {
   } catch {
     return '';
   }
+}
+
+/** How often it looks at itself, milliseconds: while it works, and at rest. */
+const AT_WORK_MS = 25;
+const AT_REST_MS = 250;
+/** Of a core, since the look before: less is rest. */
+const WORK = 1 / 10;
+/** Of a core, for as long as others wait for one. */
+const SHARE = 1 / 20;
+/** Its start is waited for. */
+const START_MS = 5_000;
+/** Longest time that it stands still at once, milliseconds: its socket answers after it. */
+const STILL_MS = 1_000;
+
+export interface Looked {
+  monoMs: number;
+  /** Processor time of this process. */
+  cpuMs: number;
+  /** Threads of the machine that run or want to, this one among them. */
+  running: number;
+}
+
+/** For how long to stand still after what was done between two looks, milliseconds. */
+export function stillMs(before: Looked, now: Looked, cores: number): number {
+  if (now.running <= cores) return 0;
+  return Math.min(Math.max(0, (now.cpuMs - before.cpuMs) / SHARE - (now.monoMs - before.monoMs)), STILL_MS);
+}
+
+function look(): Looked {
+  const { user, system } = process.cpuUsage();
+  const [, running = '0'] = / (\d+)\//.exec(readFileSync('/proc/loadavg', 'latin1')) ?? [];
+  return { monoMs: performance.now(), cpuMs: (user + system) / 1000, running: Number(running) };
+}
+
+/**
+ * A nice counts among the processes of one cgroup or session alone, and a weight among those of one slice: a pod of 20m takes half a
+ * machine from the kubelet, if no other pod wants it. So the observer stands still by itself while others wait for a core. What came
+ * meanwhile it takes at once, which is less work, too. Answers what ends it.
+ */
+export function giveWay(): () => void {
+  if (process.platform !== 'linux') return () => undefined;
+  const [cell, cores] = [new Int32Array(new SharedArrayBuffer(4)), availableParallelism()];
+  let before: Looked;
+  const again = (): void => {
+    const now = look();
+    const everyMs = now.cpuMs - before.cpuMs > (now.monoMs - before.monoMs) * WORK ? AT_WORK_MS : AT_REST_MS;
+    const ms = stillMs(before, now, cores);
+    if (ms > 0) Atomics.wait(cell, 0, 0, ms);
+    before = { ...now, monoMs: performance.now() };
+    timer = setTimeout(again, everyMs);
+  };
+  let timer = setTimeout(() => {
+    before = look();
+    again();
+  }, START_MS);
+  return () => clearTimeout(timer);
 }

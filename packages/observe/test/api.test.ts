@@ -8,6 +8,7 @@ import { runCtl } from '@actorlet/ctl/src/cli.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ObserverApi, serveApi } from '../src/api/api.ts';
 import { observeArguments } from '../src/found/step.ts';
+import { stillMs } from '../src/priority.ts';
 
 const TOKEN = 'a-token-of-thirty-two-characters';
 const folder = mkdtempSync(join(tmpdir(), 'actorlet-observer-api-'));
@@ -156,4 +157,11 @@ test('--listen takes a port of the loopback and nothing else, --nice a number', 
   for (const at of ['0.0.0.0:1', '[::]:1', ':1', 'localhost:1', '127.0.0.1', '127.0.0.1:70000', '10.0.0.1:1', ''])
     expect(() => read(`--listen=${at}`), at).toThrow(/--listen: .* is no port of the loopback/);
   for (const nice of ['-1', '20', 'x', '']) expect(() => read(`--nice=${nice}`), nice).toThrow(/--nice: .* is no number from 0 to 19/);
+});
+
+test('it stands still for what it took while others wait for a core, and never because of itself', () => {
+  const after = (ms: number, cpuMs: number, running: number, cores = 2) =>
+    stillMs({ monoMs: 1_000, cpuMs: 500, running: 0 }, { monoMs: 1_000 + ms, cpuMs: 500 + cpuMs, running }, cores);
+  expect([after(25, 25, 20), after(250, 5, 20), after(250, 20, 3)]).toEqual([475, 0, 150]);
+  expect([after(25, 25, 2), after(25, 25, 1, 1), after(400, 400, 20)]).toEqual([0, 0, 1_000]);
 });

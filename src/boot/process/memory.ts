@@ -121,6 +121,7 @@ export interface HeapSource {
  */
 export class HeapCollector {
   readonly #source: HeapSource;
+  readonly #grownBytes: number;
   /** Zero: what the start of the process needed is collected too. */
   #settledBytes = 0;
   /** In use at least since the last collection of either kind. */
@@ -130,8 +131,10 @@ export class HeapCollector {
   #cpuMs: number;
   #lookedMs: number;
 
-  constructor(source: HeapSource) {
+  /** `grownBytes`: less growth is left to V8. */
+  constructor(source: HeapSource, grownBytes: number = GROWN_BYTES) {
     this.#source = source;
+    this.#grownBytes = grownBytes;
     this.#collectedBytes = source.usedBytes();
     this.#cpuMs = source.cpuMs();
     this.#lookedMs = source.monoMs();
@@ -148,7 +151,7 @@ export class HeapCollector {
     // What the C library freed went back after the collection.
     const resident = source.residentBytes();
     this.#settledBytes = Math.min(this.#settledBytes, resident);
-    if (resident - this.#settledBytes < GROWN_BYTES) return false;
+    if (resident - this.#settledBytes < this.#grownBytes) return false;
     source.collect('everything');
     this.#collectedMs = nowMs;
     this.#settledBytes = source.residentBytes();

@@ -205,8 +205,8 @@ function every(ctx: BootContext, ms: number, fn: () => void): void {
   ctx.cleanup.defer(() => clearInterval(timer));
 }
 
-/** Once the start is over, and then now and again; see `process/memory.ts`. */
-export const giveBackStartPages: Step = {
+/** Once the start is over, and then now and again; see `process/memory.ts`. `inBursts`: then, too. */
+export const giveBackPages = ({ grownBytes, inBursts = true }: { grownBytes?: number; inBursts?: boolean } = {}): Step => ({
   name: 'release what only the start needed',
   run(ctx) {
     const program = realpathSync(process.execPath);
@@ -222,18 +222,19 @@ export const giveBackStartPages: Step = {
     const { clock } = need(ctx, 'ports');
     const heap = ownHeap(() => clock.monoMs());
     if (heap !== null) {
-      const collector = new HeapCollector(heap);
+      const collector = new HeapCollector(heap, grownBytes);
       // The C library releases collected memory to the system, not by V8 alone.
       every(ctx, HEAP_LOOK_EVERY_MS, () => {
         if (collector.look()) releaseMemory(program);
       });
-      every(ctx, HEAP_BURST_LOOK_EVERY_MS, () => {
-        if (collector.lookInBurst()) releaseMemory(program);
-      });
+      if (inBursts)
+        every(ctx, HEAP_BURST_LOOK_EVERY_MS, () => {
+          if (collector.lookInBurst()) releaseMemory(program);
+        });
     }
     return undefined;
   },
-};
+});
 
 export const serve: Step = {
   name: 'serve until told to end',

@@ -35,7 +35,7 @@ it('a process that gave its start pages back goes on running', () => {
 });
 
 /** A process of which everything is set by hand. */
-function fakeHeap() {
+function fakeHeap(grownBytes?: number) {
   const state = { heapMiB: 50, cpuMs: 0, nowMs: 0, collected: 0, growthPercent: 0, leftMiB: 45 };
   const source = {
     usedBytes: () => state.heapMiB << 20,
@@ -50,7 +50,7 @@ function fakeHeap() {
       state.growthPercent = percent;
     },
   };
-  const collector = new HeapCollector(source);
+  const collector = new HeapCollector(source, grownBytes);
   /** Ten seconds later, of which so many milliseconds were work. */
   const look = (workMs: number, heapMiB?: number) => {
     state.nowMs += 10_000;
@@ -73,6 +73,15 @@ it('collects the heap once the start, or a burst of work, is over', () => {
   for (let i = 0; i < 4; i++) expect(look(9_000)).toBe(false);
   expect(look(100)).toBe(true);
   expect(state.collected).toBe(2);
+});
+
+it('collects at rest what has grown by less where it is told so, once a minute', () => {
+  const at = (grownBytes?: number) => {
+    const { look } = fakeHeap(grownBytes);
+    return [look(200), ...Array.from({ length: 12 }, () => look(100, 45))].map(Number).join('');
+  };
+  expect(at()).toBe('1000000000000');
+  expect(at(4 << 20)).toBe('1000001000001');
 });
 
 it('collects the heap in the middle of a burst each time that it has grown by 16 MiB', () => {

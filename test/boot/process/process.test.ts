@@ -99,12 +99,12 @@ describe('the lock file', () => {
 describe('chores of the daemon', () => {
   it('that find no free descriptor are told once and tried again, and end nothing', async () => {
     await using daemon = child(
-      `const { giveBackStartPages } = await import(${JSON.stringify(RUN)});
+      `const { giveBackPages } = await import(${JSON.stringify(RUN)});
        const { loadLibc } = await import(${JSON.stringify(LIBC)});
        const libc = loadLibc();
        const log = { warn: ({ err }, text) => console.log(text, err) };
        const state = { log, ports: { clock: { monoMs: () => performance.now() } } };
-       giveBackStartPages.run({ state, cleanup: { defer() {} } });
+       giveBackPages().run({ state, cleanup: { defer() {} } });
        libc.setNoFileLimit(3);
        setTimeout(() => console.log('lives'), 4_500);`,
       '--expose-gc',

@@ -8,7 +8,7 @@ import { EXIT, StartError } from '@actorlet/kubelet/boot/errors.ts';
 import { type ParsedFlags, parseFlags } from '@actorlet/kubelet/boot/flags/parse.ts';
 import { type BootContext, need, type Step } from '@actorlet/kubelet/boot/steps/context.ts';
 import { openOwnSync } from '@actorlet/process/src/regularFile.ts';
-import { NICE_DEFAULT, NICE_MAX, setNice } from '../priority.ts';
+import { giveWay, NICE_DEFAULT, NICE_MAX, setNice } from '../priority.ts';
 import { kubeconfigOf } from './access.ts';
 import { type FindOptions, type FoundKubelet, findKubelet } from './found.ts';
 import { jsonOf, linesOf } from './shown.ts';
@@ -174,8 +174,9 @@ export const findTheKubelet: Step = {
       ctx.io.stdout.write(args.json ? jsonOf(found) : `${linesOf(found).join('\n')}\n`);
       return { exit: EXIT.ok };
     }
-    const why = setNice(args.nice);
+    const why = setNice(args.nice, () => ctx.libc());
     if (why !== null) ctx.remarks.push({ level: 'warn', text: `the priority of this process stays as it is: ${why}` });
+    if (args.nice === NICE_MAX) ctx.cleanup.defer(giveWay());
     foundIn.set(ctx, found);
     ctx.state.parsed = { given: new Map([...found.given, ...args.own.given]), errors: [], notices: [] };
     ctx.state.loaded = { ...(await withOwnFolder(found, args)), errors: [], warnings: [] };
