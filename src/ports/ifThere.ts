@@ -47,13 +47,19 @@ export async function rmdirIfFree(fs: Pick<HostFs, 'rmdir'>, dir: string): Promi
 
 /** Names of a directory that are read at once: a pod may have a million files in one. */
 const NAMES_AT_ONCE = 1_000;
+/** A container can make directories in each other until no path leads to the last: the kernel takes 4,096 bytes. */
+const PATH_CHARS_MAX = 1_000;
 /**
  * Removes a directory and what is below it. Never follows a link, and never crosses into another file system: something mounted inside
  * stops it with an error that names the place. `goOn` is asked before each removal; on its no, what is left stays and the answer is false.
  */
-export async function removeTree(fs: HostFs, at: { dir: string; dev: number }, goOn: () => boolean = () => true): Promise<boolean> {
-  const { dir, dev } = at;
+export async function removeTree(
+  fs: HostFs,
+  { dir, dev, top = { dir, moved: 0 } }: { dir: string; dev: number; top?: { dir: string; moved: number } },
+  goOn: () => boolean = () => true,
+): Promise<boolean> {
   for (let more = true; more; ) {
+    const { moved } = top;
     const names = await fs.readdir(dir, { max: NAMES_AT_ONCE });
     more = names.length >= NAMES_AT_ONCE;
     for (const name of names) {
@@ -63,10 +69,22 @@ export async function removeTree(fs: HostFs, at: { dir: string; dev: number }, g
       if (info.kind === 'dir' && info.dev !== dev) throw new Error(`${path} lies on another file system (a mount?); ${dir} is left alone`);
       if (!goOn()) return false;
       if (info.kind !== 'dir') await fs.unlink(path);
-      else if (!(await removeTree(fs, { dir: path, dev }, goOn))) return false;
+      else if (path.length - top.dir.length > PATH_CHARS_MAX) await moveUp(fs, path, top);
+      else if (!(await removeTree(fs, { dir: path, dev, top }, goOn))) return false;
     }
+    more ||= dir === top.dir && top.moved > moved;
   }
   if (!goOn()) return false;
   await fs.rmdir(dir);
   return true;
+}
+
+/** To the top of its tree, by a name that nothing there has. */
+async function moveUp(fs: Pick<HostFs, 'lstat' | 'rename'>, path: string, top: { dir: string; moved: number }): Promise<void> {
+  let to: string;
+  do {
+    top.moved += 1;
+    to = `${top.dir}/.${top.moved}`;
+  } while ((await ifThere(fs.lstat(to))) !== null);
+  await fs.rename(path, to);
 }

@@ -3,6 +3,7 @@
  * the pool, which costs the waking of a thread: a small file is read or written in two. What never waits is asked at once: files of the
  * kernel's own, and descriptors of files that were just opened.
  */
+import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, fchmod, fstatSync, fsync, writeFile as writeFd } from 'node:fs';
 import { chmod, lstat, mkdir, opendir, readdir, readlink, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -136,9 +137,27 @@ interface Within {
 }
 
 async function list(path: string, max?: number): Promise<string[]> {
+  const names = await namesIn(path, 'utf8', max);
+  const all = names.some((name) => name.includes('\ufffd')) ? await namesIn(path, 'latin1', max) : names;
+  return all.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+}
+async function namesIn(path: string, encoding: 'utf8' | 'latin1', max?: number): Promise<string[]> {
   const names: string[] = [];
-  if (max !== undefined) for await (const { name } of await opendir(path, { bufferSize: max })) if (names.push(name) === max) break;
-  return (max === undefined ? await readdir(path) : names).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  if (max === undefined) names.push(...(await readdir(at(path), encoding)));
+  else for await (const { name } of await opendir(at(path), { encoding, bufferSize: max })) if (names.push(name) === max) break;
+  return encoding === 'utf8' ? names : names.map(fromBytes);
+}
+
+/** What a container writes may have any bytes in its name. One that is no text has a lone surrogate for each byte that is not ASCII. */
+function fromBytes(latin1: string): string {
+  const bytes = Buffer.from(latin1, 'latin1');
+  return isUtf8(bytes) ? bytes.toString() : latin1.replace(/[\x80-\xff]/g, (c) => String.fromCharCode(0xdc00 + c.charCodeAt(0)));
+}
+/** The place by such a name. */
+function at(path: string): string | Buffer {
+  const parts = path.split(/([\udc80-\udcff])/u);
+  if (parts.length === 1) return path;
+  return Buffer.concat(parts.map((part, i) => (i % 2 === 0 ? Buffer.from(part) : Buffer.of(part.charCodeAt(0) & 0xff))));
 }
 
 async function lstatWithin(path: string, within: readonly string[]): Promise<FileInfo> {
@@ -183,17 +202,17 @@ export function createHostFs(): HostFs {
     readTail,
     openRead,
     writeFile,
-    rename: (from, to) => rename(from, to),
+    rename: (from, to) => rename(at(from), to),
     fsyncDir,
     mkdirp: async (path, mode) => (await mkdir(path, { recursive: true, mode })) !== undefined,
     readdir: (path, o = {}) => inside(path, o, (place) => list(place, o.max)),
     stat: async (path) => info(await stat(path)),
-    lstat: async (path, o = {}) => (o.within === undefined ? info(await lstat(path)) : lstatWithin(path, o.within)),
+    lstat: async (path, o = {}) => (o.within === undefined ? info(await lstat(at(path))) : lstatWithin(path, o.within)),
     readlink: (path) => readlink(path),
     symlink: (target, path) => symlink(target, path),
     chmod: (path, mode) => chmod(path, mode),
-    unlink: (path) => unlink(path),
-    rmdir: (path) => rmdir(path),
+    unlink: (path) => unlink(at(path)),
+    rmdir: (path) => rmdir(at(path)),
     statfs: async (path) => {
       const s = await statfs(path);
       return {

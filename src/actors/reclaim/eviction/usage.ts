@@ -3,6 +3,7 @@
 import { SIGNAL_FACTS, type Signal, STARVED } from '../../../machines/config/evictionSignals.ts';
 import { figure } from '../../../machines/figures/figure.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
+import { etcHostsPath } from '../../../machines/pod/names.ts';
 import { pathName } from '../../../machines/pod/pathName.ts';
 import { containerLogDir, podFolder } from '../../../machines/pod/runtime/logNames.ts';
 import { INLINE_KINDS } from '../../../machines/pod/volumes/kinds.ts';
@@ -31,6 +32,8 @@ export interface UsageOptions {
 }
 /** Files of one tree that are counted here: a larger one is counted by a process of its own. */
 const FILES_MAX = 20_000;
+/** So is one with a longer path: containers make directories in each other beyond what a path can have, which is 4,096 bytes. */
+const PATH_CHARS_MAX = 1_200;
 /** For all those processes of one look, which the eviction of others waits for: what is not counted by then is not counted. */
 const COUNT_MS = 30_000;
 const TASKS = { controller: 'pids', file: 'pids.current' };
@@ -146,7 +149,7 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
     add(own);
     containers.set(container, { diskBytes: own.bytes, inodes: own.inodes });
   }
-  if (files) for (const volume of (await scratchSizes(o, uid)).values()) add(volume);
+  if (files) for (const part of [...(await scratchSizes(o, uid)).values(), await servedFiles(o, uid)]) add(part);
   return { diskBytes: total.bytes, inodes: total.inodes, containers };
 }
 
@@ -165,14 +168,31 @@ export async function measureStorage(
   for (const { metadata, spec } of pods) {
     const { uid } = metadata;
     const containers = new Map<string, { logs: number; layer: number }>();
-    for (const c of [...spec.containers, ...(spec.initContainers ?? [])]) {
+    for (const c of [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])]) {
       const logs = await treeSize(walk, containerLogDir(o.podLogsDir, podFolder(metadata), pathName(c.name)));
       containers.set(c.name, { logs: logs.bytes, layer: layers.get(`${uid} ${c.name}`) ?? 0 });
     }
     const sizes = await scratchSizes({ walk, rootDir: o.rootDir }, uid);
-    use.set(uid, { volumes: new Map([...sizes].map(([name, { bytes }]) => [name, bytes])), containers });
+    const { bytes: served } = await servedFiles({ walk, rootDir: o.rootDir }, uid);
+    use.set(uid, { volumes: new Map([...sizes].map(([name, { bytes }]) => [name, bytes])), containers, served });
   }
   return use;
+}
+
+/** Files of the node that containers write: /etc/hosts, and those of last messages. */
+async function servedFiles({ walk: { fs }, rootDir }: { walk: Walk; rootDir: string }, uid: string): Promise<Sum> {
+  const sum: Sum = { bytes: 0, inodes: 0 };
+  const dir = `${podDir(rootDir, pathName(uid))}/containers`;
+  const list = (of: string) => listIfThere(fs, of).catch(() => []);
+  const files = [etcHostsPath(rootDir, pathName(uid))];
+  for (const container of await list(dir)) for (const name of await list(`${dir}/${container}`)) files.push(`${dir}/${container}/${name}`);
+  for (const file of files) {
+    const info = await fs.lstat(file).catch(() => null);
+    if (info?.kind !== 'file') continue;
+    sum.bytes += info.diskBytes;
+    sum.inodes += 1;
+  }
+  return sum;
 }
 
 /** By name, of each volume that is the pod's own. */
@@ -202,7 +222,8 @@ async function treeSize(walk: Walk, root: string): Promise<Sum> {
   const sum = { bytes: top.diskBytes, inodes: 1 };
   const counted = new Set<number>();
   const open = [root];
-  for (let dir = open.pop(); dir !== undefined && sum.inodes < FILES_MAX; dir = open.pop()) {
+  let dir = open.pop();
+  for (; dir !== undefined && sum.inodes < FILES_MAX && dir.length < PATH_CHARS_MAX; dir = open.pop()) {
     signal.throwIfAborted();
     for (const name of await listIfThere(fs, dir).catch(() => [])) {
       if (sum.inodes === FILES_MAX) break;
@@ -216,7 +237,7 @@ async function treeSize(walk: Walk, root: string): Promise<Sum> {
       else if (info.links > 1) counted.add(info.ino);
     }
   }
-  return sum.inodes < FILES_MAX ? sum : ((await countedBeside(walk, root)) ?? sum);
+  return dir === undefined && sum.inodes < FILES_MAX ? sum : ((await countedBeside(walk, root)) ?? sum);
 }
 
 /** Null where nothing can be said: it would look at what is mounted inside, or did not end in time. */

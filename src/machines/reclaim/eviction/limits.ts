@@ -13,6 +13,8 @@ export interface StorageUse {
   /** By name; one that is not there has nothing yet. */
   volumes: ReadonlyMap<string, number>;
   containers: ReadonlyMap<string, { logs: number; layer: number }>;
+  /** Files of the node that its containers write. */
+  served?: number;
 }
 /** The first limit that one pod exceeds. */
 export interface Exceeded {
@@ -48,7 +50,10 @@ export function exceeded(
     return { signal: 'emptydirfs.limit', message: `Usage of EmptyDir volume "${name}" exceeds the limit "${limit}". ` };
   }
   const total = podTotal(pod, 'limits', STORAGE);
-  const used = [...use.volumes.values(), ...[...use.containers.values()].map((c) => c.logs + c.layer)].reduce((a, b) => a + b, 0);
+  const used = [...use.volumes.values(), ...[...use.containers.values()].map((c) => c.logs + c.layer)].reduce(
+    (a, b) => a + b,
+    use.served ?? 0,
+  );
   if (total !== undefined && used > quantityToInteger(total)) {
     const message = `Pod ephemeral local storage usage exceeds the total limit of containers ${total}. `;
     return { signal: 'ephemeralpodfs.limit', message };

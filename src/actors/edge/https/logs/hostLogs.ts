@@ -47,7 +47,7 @@ async function listing(fs: Ports['fs'], path: string, within: readonly string[])
   const lines: string[] = [];
   for (const name of (await fs.readdir(path, { within })).slice(0, ENTRIES_MAX)) {
     const info = await fs.lstat(`${path}/${name}`, { within }).catch(() => null);
-    if (info === null) continue;
+    if (info === null || !name.isWellFormed()) continue;
     const shown = info.kind === 'dir' ? `${name}/` : name;
     lines.push(`<a href="./${encodeURIComponent(name)}${info.kind === 'dir' ? '/' : ''}">${escaped(shown)}</a>\n`);
   }
