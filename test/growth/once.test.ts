@@ -1,15 +1,29 @@
 /** What a pod's author makes as large as it may be, and the node looks at in one go: in processor time, of which others use the same thread. */
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
+import { createActor, fromPromise } from 'xstate';
 import { createHistory } from '../../src/actors/recorder/history.ts';
 import { SecretWords } from '../../src/actors/recorder/secretWords.ts';
 import { valuesOf } from '../../src/actors/services/objects/objects.ts';
+import { lookout } from '../../src/actors/supervision/looks/lookout.ts';
 import type { KubeObject } from '../../src/machines/kube/request.ts';
+import type { Pod } from '../../src/machines/kube/types.ts';
 import { judgeCommand } from '../../src/machines/pods/workers/container/hooks.ts';
 import { decodeObject } from '../../src/machines/services/objects/decode.ts';
+import { type Fetched, objectMachine, type Question } from '../../src/machines/services/objects/objectMachine.ts';
+import { objectsMachine } from '../../src/machines/services/objects/objectsMachine.ts';
+import { provided } from '../../src/machines/xstate/provide.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
+import { pod } from '../machines/pods/fixtures.ts';
 
 const RUNS = 3;
+const idle = (): void => {};
+const never = fromPromise<Fetched, Question>(() => new Promise(() => {}));
+/** As many Secrets as a pod may. */
+const naming = (uid: string): Pod => {
+  const envFrom = Array.from({ length: 500 }, (_, i) => ({ secretRef: { name: `${uid}${i}` } }));
+  return pod({ containers: [{ name: 'c', envFrom }] }, { metadata: { uid, name: uid } });
+};
 
 /** Of the cheapest of a few: the first ones are not compiled yet, and a machine that is busy with others is slow. */
 function cheapestMs(make: () => () => unknown): number {
@@ -40,6 +54,27 @@ it.each<[string, number, () => () => unknown]>([
       const lines = Array.from({ length: 80_000 }, () => randomBytes(4).toString('hex')).join('\n');
       const object = { metadata: { name: 's' }, data: { a: btoa(lines) } } as KubeObject;
       return () => createHistory(virtualTime().clock).learn(valuesOf(object));
+    },
+  ],
+  [
+    'the Secrets of a pod beside those of others, when it comes and goes',
+    150,
+    () => {
+      const { clock } = virtualTime();
+      const child = provided(objectMachine, { actors: { fetch: never }, actions: { reply: idle, follow: idle } }, () => ({
+        ttlMs: 1,
+      }));
+      const given = {
+        actors: { object: child, lookout: lookout(clock, () => false) },
+        actions: { hold: idle, reply: idle, markPods: idle },
+      };
+      const actor = createActor(
+        provided(objectsMachine, given, () => ({ pods: undefined })),
+        { clock, input: { strategy: 'Get' } },
+      ).start();
+      const take = (pods: readonly Pod[], gone: readonly string[]) => actor.send({ type: 'pods.take', pods, gone });
+      take(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map(naming), []);
+      return () => [take([naming('p')], []), take([], ['p'])];
     },
   ],
   [

@@ -5,6 +5,7 @@
  */
 import type { Container } from '../kube/podTable.ts';
 import type { Pod } from '../kube/types.ts';
+import { podReferences } from './volumes/references.ts';
 
 /**
  * Pods that the sources of a node may name. It refuses most of them for want of places (`maxPods`), but says so of each: the
@@ -13,7 +14,7 @@ import type { Pod } from '../kube/types.ts';
 export const PODS_NAMED_MAX = 32_768;
 /** Containers of all kinds, volumes, and each list below. */
 export const PARTS_MAX = 500;
-/** Names in a list of requests or limits. */
+/** Names in a list of requests or limits, and claims of devices. */
 const RESOURCES_MAX = 64;
 
 /** Each as `path: what`; empty when the pod is within bounds. */
@@ -28,6 +29,7 @@ export function beyondBounds(pod: Pod): string[] {
   if (containers > PARTS_MAX) return [`spec: has ${containers} containers of all kinds, at most ${PARTS_MAX} are taken`];
   for (const field of ['volumes', 'imagePullSecrets', 'readinessGates'] as const) check(`spec.${field}`, spec[field]?.length ?? 0);
   check('spec.securityContext.sysctls', spec.securityContext?.sysctls?.length ?? 0);
+  check('spec.resourceClaims', spec.resourceClaims?.length ?? 0, RESOURCES_MAX);
   check('spec.overhead', Object.keys(spec.overhead ?? {}).length, RESOURCES_MAX);
   const resources = (path: string, of: Pod['spec']['resources']): void => {
     for (const kind of ['requests', 'limits'] as const)
@@ -41,6 +43,8 @@ export function beyondBounds(pod: Pod): string[] {
       for (const field of LISTS) check(`${at}.${field}`, c[field]?.length ?? 0);
     }
   }
+  const objects = podReferences(pod).size;
+  if (objects > PARTS_MAX) found.push(`spec: names ${objects} Secrets and ConfigMaps, at most ${PARTS_MAX} are taken`);
   return found;
 }
 

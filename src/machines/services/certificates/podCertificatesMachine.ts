@@ -5,6 +5,7 @@ import type { CredentialBundle, ObjectResult } from '../../kube/objects.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { projecting } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
+import { stopAll } from '../../xstate/stopAll.ts';
 import type { PodCertificatesEvent } from './messages.ts';
 import { type CertificateEvent, type CertificateGone, type CertificateTold, podCertificateMachine } from './podCertificateMachine.ts';
 import { certificateKey } from './rules.ts';
@@ -68,12 +69,10 @@ const deciding = effects.extend({
     }),
     forget: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'certificate.forget') return;
+      const mine = [...context.certificates].filter(([, { uid }]) => uid === event.uid);
+      enqueue(stopAll(mine.map(([, { machine }]) => machine)));
       const left = new Map(context.certificates);
-      for (const [key, { machine, uid }] of context.certificates) {
-        if (uid !== event.uid) continue;
-        left.delete(key);
-        enqueue.stopChild(machine);
-      }
+      for (const [key] of mine) left.delete(key);
       enqueue.assign({ certificates: left });
     }),
     drop: effects.enqueueActions(({ context, event, enqueue }) => {

@@ -12,6 +12,7 @@ import { type LookDue, unprovidedLookout } from '../../xstate/lookout.ts';
 import { podName, projecting, some } from '../../xstate/projection.ts';
 import { unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
+import { stopAll } from '../../xstate/stopAll.ts';
 import type { ObjectsEvent } from './messages.ts';
 import { type ObjectChanged, type ObjectEvent, type ObjectReply, type ObjectStrategy, objectMachine } from './objectMachine.ts';
 
@@ -179,13 +180,14 @@ const deciding = effects.extend({
     take: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'pods.take') return;
       const { entries, pods, lastId, added, renewed, dropped } = retake(context, event);
-      enqueue.assign({ entries, pods, lastId });
-      for (const entry of added) {
-        const strategy = context.strategy === 'Watch' && !entry.watched ? 'Cache' : context.strategy;
-        enqueue.spawnChild('object', { id: entry.machine, input: { ref: entry.ref, strategy } });
-      }
+      // All at once: each child that is begun by itself copies the list of all others.
+      enqueue.assign(({ spawn }) => {
+        for (const { machine: id, ref, watched } of added)
+          spawn('object', { id, input: { ref, strategy: context.strategy === 'Watch' && !watched ? 'Cache' : context.strategy } });
+        return { entries, pods, lastId };
+      });
       for (const machine of renewed) enqueue.sendTo(machine, { type: 'object.renew' } satisfies ObjectEvent);
-      for (const machine of dropped) enqueue.stopChild(machine);
+      enqueue(stopAll(dropped));
     }),
     wake: effects.enqueueActions(({ context, enqueue }) => {
       for (const { machine } of context.entries.values()) enqueue.sendTo(machine, { type: 'api.found' } satisfies ObjectEvent);

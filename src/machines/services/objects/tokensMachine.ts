@@ -9,6 +9,7 @@ import type { ReplyTo } from '../../supervision/address.ts';
 import { projecting } from '../../xstate/projection.ts';
 import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
+import { stopAll } from '../../xstate/stopAll.ts';
 import type { TokensEvent } from './messages.ts';
 import { type HeldToken, tokenKey } from './tokenRules.ts';
 
@@ -159,12 +160,10 @@ const tokensSetup = tokensEffects.extend({
     }),
     forget: tokensEffects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.forget') return;
+      const mine = [...context.tokens].filter(([, { uid }]) => uid === event.uid);
+      enqueue(stopAll(mine.map(([, { machine }]) => machine)));
       const tokens = new Map(context.tokens);
-      for (const [key, { machine, uid }] of context.tokens) {
-        if (uid !== event.uid) continue;
-        tokens.delete(key);
-        enqueue.stopChild(machine);
-      }
+      for (const [key] of mine) tokens.delete(key);
       enqueue.assign({ tokens });
     }),
     drop: tokensEffects.enqueueActions(({ context, event, enqueue }) => {

@@ -13,7 +13,7 @@ import { setupWith } from '../../xstate/setup.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
 
-interface ProberInput {
+export interface ProberInput {
   target: ProbeTarget;
   /** What the ledger says of this instance. */
   result: ProbeResult;

@@ -15,7 +15,8 @@ import type { Moment } from '../../xstate/facts.ts';
 import { names, projecting } from '../../xstate/projection.ts';
 import { enqueuing, unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
-import { type ProberReport, proberMachine } from './proberMachine.ts';
+import { stopAll } from '../../xstate/stopAll.ts';
+import { type ProberInput, type ProberReport, proberMachine } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
 import { isNews, lookedAt, type PodFacts, targetsOf, unstarted, withoutPods, withResult } from './state.ts';
 
@@ -70,6 +71,7 @@ const deciding = effects.extend({
       const waiting = new Map(context.unstarted);
       const stopped: string[] = [];
       const news: string[] = [];
+      const begun: { id: string; input: ProberInput }[] = [];
       for (const uid of uids) {
         const pod = podFacts(uid, seen);
         if (pod === undefined && seen.pods?.records.has(uid) === true) continue;
@@ -82,7 +84,6 @@ const deciding = effects.extend({
         const wanted = new Set(targets.map((t) => t.key));
         for (const key of byPod.get(uid) ?? []) {
           if (wanted.has(key) || !probes.has(key)) continue;
-          enqueue.stopChild(key);
           probes.delete(key);
           stopped.push(key);
         }
@@ -92,7 +93,7 @@ const deciding = effects.extend({
           else {
             const fresh = waiting.get(uid)?.has(target.container.name) === true;
             const phase = !fresh && isResumed(target, context.beganAtMs) ? seen.phase(target.key) : null;
-            enqueue.spawnChild('prober', { id: target.key, input: { target, result, phase, fresh } });
+            begun.push({ id: target.key, input: { target, result, phase, fresh } });
           }
           probes.set(target.key, target);
         }
@@ -103,7 +104,11 @@ const deciding = effects.extend({
         if (wanted.size > 0 || (!over && byPod.has(uid))) byPod.set(uid, [...wanted]);
         else if (byPod.delete(uid)) enqueue({ type: 'sayEnded', params: { uid } });
       }
-      enqueue.assign({ ledger, probes, byPod, unstarted: waiting });
+      enqueue(stopAll(stopped));
+      enqueue.assign(({ spawn }) => {
+        for (const one of begun) spawn('prober', one);
+        return { ledger, probes, byPod, unstarted: waiting };
+      });
       if (ledger !== context.ledger) enqueue({ type: 'publish', params: { ledger } });
       for (const uid of news) enqueue({ type: 'sayTakenOver', params: { uid } });
       grantTo(enqueue, freeSlots(context.slots, stopped));

@@ -29,7 +29,7 @@ import {
   without,
 } from './reconcile.ts';
 import type { BindJob } from './subPaths.ts';
-import { type VolumeChanged, type VolumeEvent, volumeMachine } from './volumeMachine.ts';
+import { type VolumeChanged, type VolumeEvent, type VolumeInput, volumeMachine } from './volumeMachine.ts';
 import { concerns, givenBack, lateness, outcome, type Waiter } from './waiters.ts';
 
 /** What became of pods is looked at this often: a pod that changed, one that nobody wants any more. Costs no I/O. */
@@ -164,17 +164,17 @@ const deciding = effects.extend({
         machines.set(key, `${key}#0`);
         actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: facts().wallMs, done: null });
       }
-      enqueue.assign({ machines, actual, error: '', attempts: 0 });
-      for (const ref of params.found) {
-        const id = `${volumeKey(ref)}#0`;
-        enqueue.spawnChild('volume', { id, input: { ref, job: null } });
-      }
+      enqueue.assign(({ spawn }) => {
+        for (const ref of params.found) spawn('volume', { id: `${volumeKey(ref)}#0`, input: { ref, job: null } });
+        return { machines, actual, error: '', attempts: 0 };
+      });
     }),
     /** Every wanted pod has its statecharts, and they know that they are wanted; the others know that they are not. */
     direct: enqueuing(effects)(({ context, enqueue }, params: { uids: readonly string[] | 'all' }) => {
       const uids = params.uids === 'all' ? [...context.desired.keys(), ...givenBack(context.waiters)] : params.uids;
       const machines = new Map(context.machines);
       const actual = new Map(context.actual);
+      const begun: { id: string; input: VolumeInput }[] = [];
       let { lastId } = context;
       for (const uid of new Set(uids)) {
         const entry = context.desired.get(uid);
@@ -194,10 +194,13 @@ const deciding = effects.extend({
           const ref = { uid: volume.uid, plugin: volume.plugin, name: volume.name };
           machines.set(key, id);
           actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: facts().wallMs, done: null });
-          enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod } } });
+          begun.push({ id, input: { ref, job: { volume, pod: entry.pod } } });
         }
       }
-      enqueue.assign({ machines, actual, lastId });
+      enqueue.assign(({ spawn }) => {
+        for (const one of begun) spawn('volume', one);
+        return { machines, actual, lastId };
+      });
     }),
     refresh: effects.enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'volumes.refresh') return;

@@ -45,6 +45,12 @@ describe('a pod with too many parts', () => {
       'spec.initContainers[0].resources.limits: has 65 entries, at most 64 are taken',
       'spec.initContainers[0].volumeMounts: has 501 entries, at most 500 are taken',
     ]);
+    const env = many(501, (i) => ({ name: `E${i}`, valueFrom: { secretKeyRef: { name: `s${i}`, key: 'k' } } }));
+    const resourceClaims = many(65, (i) => ({ name: `c${i}`, resourceClaimName: `c${i}` }));
+    expect(beyondBounds(pod({ containers: [container('a', { env })], resourceClaims }))).toEqual([
+      'spec.resourceClaims: has 65 entries, at most 64 are taken',
+      'spec: names 501 Secrets and ConfigMaps, at most 500 are taken',
+    ]);
   });
 });
 
