@@ -9,12 +9,12 @@ import { podFromListed } from '../../src/machines/pod/runtime/killOrder.ts';
 import { groupByPod } from '../../src/machines/pod/runtime/listed.ts';
 import { toContainer, toSandbox } from '../../src/machines/pod/runtime/runtimeStatus.ts';
 import { toServiceEntry } from '../../src/machines/pod/serviceEnv.ts';
-import { pullCredentials } from '../../src/machines/runtime/imagePuller/keyring.ts';
 import { EMPTY_OOM_LEDGER, readOoms } from '../../src/machines/runtime/oom.ts';
 import { countRunning, diffListing } from '../../src/machines/runtime/pleg/pleg.ts';
 import { decodeObject } from '../../src/machines/services/objects/decode.ts';
 import { boundClaim, claimedVolume } from '../../src/machines/services/volumes/claims.ts';
 import type { CriContainer, CriContainerStatus, PodSandbox, PodSandboxStatus } from '../../src/machines/wire/cri.ts';
+import { pullCredentials } from '../machines/pullCredentials.ts';
 import {
   CLAIM,
   CONFIG_MAP,

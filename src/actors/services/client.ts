@@ -81,7 +81,12 @@ export async function credentialsFor(
     if (result.kind === 'found') found.push({ namespace: pod.metadata.namespace, name, secret: result.value });
     else missing.push(name);
   });
-  return { credentials: pullCredentials(found, image), missing: missing.sort() };
+  const reading = pullCredentials(found, image);
+  for (;;) {
+    const step = reading.next();
+    if (step.done === true) return { credentials: step.value, missing: missing.sort() };
+    await new Promise<void>((resolve) => ctx.ports.yield.defer(resolve));
+  }
 }
 
 /** What volumes of pods use. The caller keeps it. */

@@ -4,6 +4,7 @@ import type { ServiceEntry } from '../kube/objects.ts';
 import type { KubeObject } from '../kube/request.ts';
 import { isRecord } from '../shape/conform.ts';
 import { listOf, textOf } from '../shape/lenient.ts';
+import { EXEC_BYTES_MAX } from './execLimits.ts';
 
 /** Where the service of the API server itself is; every container is told of it. */
 const MASTER_NAMESPACE = 'default';
@@ -34,7 +35,10 @@ function variableName(text: string): string {
   return text.replaceAll('-', '_').toUpperCase();
 }
 
-/** Sorted by service. `links`: `enableServiceLinks` of the pod; without it only the API server's own service is told. */
+/**
+ * Sorted by service. `links`: `enableServiceLinks` of the pod; without it only the API server's own service is told. Of more than a
+ * process can be started with the rest is left out: the container is refused.
+ */
 export function serviceVariables(services: readonly ServiceEntry[], pod: { namespace: string; links: boolean }): Map<string, string> {
   const chosen = new Map<string, ServiceEntry>();
   for (const s of services) {
@@ -43,9 +47,14 @@ export function serviceVariables(services: readonly ServiceEntry[], pod: { names
     } else if (s.namespace === pod.namespace && pod.links) chosen.set(s.name, s);
   }
   const result = new Map<string, string>();
+  let chars = 0;
   for (const name of [...chosen.keys()].sort()) {
     const service = chosen.get(name);
-    if (service !== undefined) for (const [key, value] of ofService(service)) result.set(key, value);
+    if (service === undefined || chars > EXEC_BYTES_MAX) continue;
+    for (const [key, value] of ofService(service)) {
+      result.set(key, value);
+      chars += key.length + value.length;
+    }
   }
   return result;
 }

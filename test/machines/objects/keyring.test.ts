@@ -1,6 +1,7 @@
 /** Which credentials of pull secrets an image is pulled with. */
 import { describe, expect, it } from 'vitest';
-import { type PullSecret, pullCredentials } from '../../../src/machines/runtime/imagePuller/keyring.ts';
+import { type PullSecret, pullCredentials as stepsOf } from '../../../src/machines/runtime/imagePuller/keyring.ts';
+import { pullCredentials } from '../pullCredentials.ts';
 
 const bytes = (s: string) => new TextEncoder().encode(s);
 function config(auths: Record<string, object>, name = 's'): PullSecret {
@@ -18,6 +19,9 @@ function users(image: string, ...secrets: PullSecret[]): (string | undefined)[] 
 }
 
 describe('credentials of pull secrets', () => {
+  it('are read one secret after the other: each may have tens of thousands', () => {
+    expect([...stepsOf([config({}), config({})], 'r.io/a')]).toHaveLength(2);
+  });
   it.each([
     ['registry.example.com', 'registry.example.com/team/app:1', true],
     ['https://registry.example.com', 'registry.example.com/app', true],

@@ -40,29 +40,37 @@ export interface Credential {
 
 const DEFAULT_REGISTRY = 'index.docker.io';
 
-/** Credentials that match the image, best first. None: it is pulled anonymously. */
-export function pullCredentials(secrets: readonly PullSecret[], image: string): PullCredentials {
+/**
+ * Credentials that match the image, best first. None: it is pulled anonymously. One step for each secret: a pod may have hundreds of
+ * them, each with tens of thousands of registries.
+ */
+export function* pullCredentials(secrets: readonly PullSecret[], image: string): Generator<void, PullCredentials> {
+  const parsed = parseImageRef(image);
+  const repository = parsed.ok ? `${parsed.ref.domain}/${parsed.ref.path}` : '';
   const entries: Credential[] = [];
   for (const { namespace, name, secret } of secrets) {
     const read = entriesOf(secret);
     if (typeof read === 'string') return { ok: false, message: `image pull secret "${name}": ${read}` };
     const owner: PullOwner = { kind: 'secret', uid: secret.uid ?? '', namespace, name };
-    for (const entry of read) entries.push({ ...entry, owner });
+    for (const entry of matchingAmong(read, repository)) entries.push({ ...entry, owner });
+    yield;
   }
-  const parsed = parseImageRef(image);
-  if (entries.length === 0 || !parsed.ok) return { ok: true, auths: [] };
-  return { ok: true, auths: credentialsAmong(entries, `${parsed.ref.domain}/${parsed.ref.path}`) };
+  return { ok: true, auths: credentialsAmong(entries, repository) };
 }
 
 /** Credentials that match `host[:port]/path`, the more exact ones first. */
 export function credentialsAmong(entries: readonly Credential[], repository: string): OwnedAuth[] {
   const owned = ({ auth, owner }: Credential): OwnedAuth => (owner === undefined ? { auth } : { auth, owner });
-  const byKey = Map.groupBy(entries, (e) => e.key);
+  const byKey = Map.groupBy(matchingAmong(entries, repository), (e) => e.key);
   const keys = [...byKey.keys()].sort().reverse();
-  const of = (key: string): OwnedAuth[] => (byKey.get(key) ?? []).map(owned);
-  const matching = keys.filter((key) => locationMatches(key, repository)).flatMap(of);
-  if (matching.length > 0) return matching;
-  return repository.startsWith('docker.io/') ? of(DEFAULT_REGISTRY) : [];
+  const others = keys.filter((key) => key !== DEFAULT_REGISTRY || locationMatches(key, repository));
+  return (others.length > 0 ? others : keys).flatMap((key) => (byKey.get(key) ?? []).map(owned));
+}
+/** Those of the default registry are for images of docker.io that no other matches. */
+function matchingAmong(entries: readonly Credential[], repository: string): Credential[] {
+  const given = split(repository);
+  const isDefault = repository.startsWith('docker.io/');
+  return entries.filter(({ key }) => (isDefault && key === DEFAULT_REGISTRY) || matches(key, given));
 }
 
 /** The two files of a Docker client that hold credentials, by the key that they have in a secret. */
@@ -101,11 +109,12 @@ export function dockerCredentials(kind: DockerFile, bytes: Uint8Array): Credenti
   return entries;
 }
 
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 function authOf(entry: Record<string, unknown>): AuthConfig | null {
   if (textOf(entry.auth) === '') return { username: textOf(entry.username), password: textOf(entry.password) };
   const bytes = fromBase64(textOf(entry.auth));
   if (bytes === null) return null;
-  const decoded = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+  const decoded = UTF8.decode(bytes);
   const colon = decoded.indexOf(':');
   // Some writers end the password with zero bytes.
   return colon < 0 ? null : { username: decoded.slice(0, colon), password: trimEndOf(decoded.slice(colon + 1), '\0') };
@@ -113,7 +122,7 @@ function authOf(entry: Record<string, unknown>): AuthConfig | null {
 
 /** Scheme gone, and the version that the path of a registry's API begins with. */
 export function keyOf(location: string): string {
-  const [bare = ''] = location.replace(/^https?:\/\//, '').split(/[?#]/, 1);
+  const bare = location.replace(/^https?:\/\/|[?#].*$/gs, '');
   const slash = bare.indexOf('/');
   if (slash < 0) return bare;
   const path = bare.slice(slash).replace(/^\/v[12](?=\/)/, '');
@@ -130,8 +139,10 @@ function split(location: string): { host: string; port: string; path: string } {
 
 /** Same port, as many parts of the host, each matching its glob, and the beginning of the path. */
 export function locationMatches(key: string, repository: string): boolean {
+  return matches(key, split(repository));
+}
+function matches(key: string, given: ReturnType<typeof split>): boolean {
   const wanted = split(key);
-  const given = split(repository);
   const globs = wanted.host.split('.');
   const parts = given.host.split('.');
   return (

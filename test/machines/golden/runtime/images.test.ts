@@ -11,8 +11,9 @@ import {
 } from '../../../../src/machines/pods/workers/container/crashBackoff.ts';
 import { afterFailure, type ImageBackoffEntry, remainingMs } from '../../../../src/machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, imageEvents, imageFailures, pullDuration } from '../../../../src/machines/runtime/imagePuller/imagePolicy.ts';
-import { locationMatches, pullCredentials } from '../../../../src/machines/runtime/imagePuller/keyring.ts';
+import { locationMatches } from '../../../../src/machines/runtime/imagePuller/keyring.ts';
 import { container, T0_MS } from '../../pods/fixtures.ts';
+import { pullCredentials } from '../../pullCredentials.ts';
 import { goldenTable } from '../table.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
