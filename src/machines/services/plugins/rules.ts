@@ -1,13 +1,18 @@
 /** Which plugin may register as what (resources and volumes 10). Pure. */
 
+import { dnsSubdomain, labelValue, qualifiedName } from '../../kube/names.ts';
 import { type Built, built, refused } from '../../result.ts';
+import { goQuote } from '../../text/go/goQuote.ts';
 import type { CsiCalls, PluginInfo } from '../../wire/csi.ts';
 import type { CsiDriver } from './messages.ts';
 
 const CSI_PLUGIN = 'CSIPlugin';
 const MAJOR_MAX = 1;
-/** As an object of the API may be called. */
-const DRIVER_NAME = /^[a-z0-9A-Z]([-a-z0-9A-Z.]{0,61}[a-z0-9A-Z])?$/;
+/** What the API server takes: what it refuses of one driver, it refuses of all in one CSINode. */
+const NAME_CHARS_MAX = 63;
+const NODE_ID_BYTES_MAX = 256;
+/** They become labels of the node, of which all together have a bound. */
+const TOPOLOGY_KEYS_MAX = 64;
 
 type Version = readonly [major: number, minor: number, patch: number];
 
@@ -42,7 +47,8 @@ export type Admitted = Pick<CsiDriver, 'name' | 'socket' | 'endpoint' | 'version
 export function admitDriver(info: PluginInfo, socket: string, names: Names): Built<Admitted> {
   const { name } = info;
   if (info.type !== CSI_PLUGIN) return refused(`no handler registered for plugin type "${info.type}" at socket ${socket}`);
-  if (!DRIVER_NAME.test(name)) return refused(`"${name}" cannot be the name of a CSI driver`);
+  if (name.length > NAME_CHARS_MAX || dnsSubdomain(name.toLowerCase()) !== null)
+    return refused(`"${name}" cannot be the name of a CSI driver`);
   const version = csiVersion(info.supportedVersions);
   if (!version.ok) return refused(`CSI driver ${name}: ${version.message}`);
   const holder = names.get(name);
@@ -60,7 +66,13 @@ export function admitDriver(info: PluginInfo, socket: string, names: Names): Bui
 
 /** What a driver says about the node it is on. */
 export function describeDriver(who: Admitted, info: CsiCalls['NodeGetInfo']['response']): Built<CsiDriver> {
+  const topology = { ...info.accessibleTopology?.segments };
+  const labels = Object.entries(topology);
+  const bad = labels.find(([key, value]) => (qualifiedName(key) ?? labelValue(value)) !== null);
   if (info.nodeId === '') return refused(`CSI driver ${who.name} gave an empty node id`);
+  if (new TextEncoder().encode(info.nodeId).length > NODE_ID_BYTES_MAX) return refused(`CSI driver ${who.name} gave too long a node id`);
+  if (labels.length > TOPOLOGY_KEYS_MAX) return refused(`CSI driver ${who.name} gave ${labels.length} keys of its topology`);
+  if (bad !== undefined) return refused(`CSI driver ${who.name} gave what is no label for its topology: ${goQuote(bad.join('='))}`);
   const volumesMax = Math.min(Math.max(0, Number(info.maxVolumesPerNode) || 0), 2 ** 31 - 1);
-  return built({ ...who, nodeId: info.nodeId, volumesMax, topology: { ...info.accessibleTopology?.segments } });
+  return built({ ...who, nodeId: info.nodeId, volumesMax, topology });
 }

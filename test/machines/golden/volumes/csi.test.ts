@@ -43,6 +43,8 @@ const mode = (accessModes: string[], capabilities = NONE) => accessMode({ access
 const group = (policy: string | undefined, v: Partial<CsiVolume> = {}, gid: number | undefined = 7) =>
   groupApplies({ ...VOLUME, ...v }, rules(policy === undefined ? {} : { fsGroupPolicy: policy }), gid);
 const POD = pod({ containers: [container('main')], serviceAccountName: 'robot' });
+const PLACES = Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`k${i}`, '']));
+const PLACED = { nodeId: 'i-1', maxVolumesPerNode: '9' };
 const WHO = { name: 'd.example.com', socket: '/s', endpoint: '/s', version: '1.0.0' };
 const DRIVER: CsiDriver = { ...WHO, nodeId: 'i-1', volumesMax: 3, topology: { zone: 'z1' } };
 const plugin = (over: Partial<PluginInfo> = {}, names: Names = new Map()) =>
@@ -141,8 +143,11 @@ const ROWS: Record<string, () => unknown> = {
   'plugin: a name that is taken, higher version': () => plugin({}, taken('1.1.9')),
   'plugin: again through its own socket': () => plugin({}, taken('1.2.0', '/s')),
   'node: as it is told': () => describeDriver(WHO, { nodeId: 'i-1', maxVolumesPerNode: '0', accessibleTopology: null }),
-  'node: with a limit and a place': () =>
-    describeDriver(WHO, { nodeId: 'i-1', maxVolumesPerNode: '9', accessibleTopology: { segments: { zone: 'z1' } } }),
+  'node: with a limit and a place': () => describeDriver(WHO, { ...PLACED, accessibleTopology: { segments: { zone: 'z1' } } }),
+  'plugin: a name with an empty part': () => plugin({ name: 'a..b' }),
+  'node: too long an id': () => describeDriver(WHO, { nodeId: 'ä'.repeat(129), maxVolumesPerNode: '0' }),
+  'node: what is no label': () => describeDriver(WHO, { ...PLACED, accessibleTopology: { segments: { zone: 'a b\n' } } }),
+  'node: too many places': () => describeDriver(WHO, { ...PLACED, accessibleTopology: { segments: PLACES } }),
   'node: without an id': () => describeDriver(WHO, { nodeId: '', maxVolumesPerNode: '0' }),
   'CSINode: made': () => newCsiNode(told({ drivers: [DRIVER] })),
   'CSINode: as it should be': () => csiNodeUpdate(existing(ENTRY), told({ drivers: [DRIVER] })),
