@@ -89,9 +89,7 @@ export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
 export type ReadItem = (item: unknown) => KubeObject | null;
 const readNamed: ReadItem = (item) => (isKubeObject(item) ? slim(item) : null);
 
-/**
- * One line of a watch stream, or the failure that it carries or is. `event` null: it is about an object that cannot even be named.
- */
+/** One line of a watch stream, or the failure that it carries or is. `event` null: it is about an object that cannot even be named. */
 export function decodeWatchLine(
   line: string,
   read: ReadItem = readNamed,
@@ -225,9 +223,8 @@ export const kubePath = {
   version: '/version',
 } as const;
 
-function esc(part: string): string {
-  return encodeURIComponent(part);
-}
+/** JSON can have half of a surrogate pair, of which no URL can be made. */
+const esc = (part: string): string => encodeURIComponent(part.toWellFormed());
 
 export function objectKey(o: KubeObject): string {
   return `${o.metadata.namespace ?? ''}/${o.metadata.name}`;

@@ -50,7 +50,7 @@ export const CRI_METHODS: Readonly<Record<CriMethod, MethodFacts>> = {
   UpdateContainerResources: runtime('update_container', { mutating: true }),
   UpdatePodSandboxResources: runtime('update_podsandbox_resources', { mutating: true }),
   // It stops nothing for good and may take its time: it is not fenced, so it never delays a stop.
-  CheckpointContainer: runtime('checkpoint_container', { deadline: 'stop' }),
+  CheckpointContainer: runtime('checkpoint_container'),
   // It changes no container's life: it waits for no stop, and none waits for it.
   ReopenContainerLog: runtime('reopen_container_log'),
   // Exec runs a process but never changes a container's life, so it is not fenced: a slow hook must not delay a stop.

@@ -14,11 +14,13 @@ describe('a checkpoint', () => {
       asked.push(request);
       return {};
     };
-    const answer = await s.ask(`${CHECKPOINT}?timeout=5&timeout=30`, { method: 'POST' });
+    const answer = await s.ask(`${CHECKPOINT}?timeout=5&timeout=600`, { method: 'POST' });
     expect(answer.status).toBe(200);
     const [file] = (JSON.parse(answer.body) as { items: string[] }).items;
     expect(file).toMatch(/\/checkpoints\/checkpoint-web_default-main-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\.tar$/);
-    expect(asked).toEqual([{ containerId: 'id-main', location: file, timeout: 30 }]);
+    for (const query of ['', '?timeout=5']) expect((await s.ask(`${CHECKPOINT}${query}`, { method: 'POST' })).status).toBe(200);
+    const location = expect.any(String) as string;
+    expect(asked).toEqual([file, location, location].map((path, i) => ({ containerId: 'id-main', location: path, timeout: i ? 10 : 600 })));
   });
   it('of what is not there is 404, of what cannot be written down 500 with its name, and nothing but POST asks for one', async ({ s }) => {
     s.cri.ListContainers = () => ({ containers: [criContainer('main')] });
@@ -31,13 +33,14 @@ describe('a checkpoint', () => {
       '/checkpoint/default/web/none',
       '/checkpoint/default/web',
       `${CHECKPOINT}/x`,
-      `${CHECKPOINT}?timeout=soon`,
+      ...['soon', '', '1e3', '0x10', '1.0', '%205'].map((timeout) => `${CHECKPOINT}?timeout=${timeout}`),
     ])
       expect([path, (await post(path)).status]).toEqual([path, 404]);
     expect(await post(CHECKPOINT)).toMatchObject({
       status: 500,
       body: 'checkpointing of default/web/main failed (rpc error: code = Unimplemented desc = not supported)\n',
     });
+    expect((await post(`${CHECKPOINT}?timeout=-1`)).status).toBe(500);
     s.cri.ListContainers = () => ({ containers: [] });
     expect(await post(CHECKPOINT)).toMatchObject({ status: 500, body: 'checkpointing of default/web/main failed (it does not run)\n' });
     expect((await s.ask(CHECKPOINT)).status).toBe(405);

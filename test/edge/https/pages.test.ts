@@ -243,16 +243,18 @@ describe('statistics', () => {
         descriptors: [
           { name: 'container_b', help: 'Two\nlines.', labelKeys: ['pod', 'id'] },
           { name: 'container_a_total', help: 'A.', labelKeys: [] },
-          { name: 'not a name', help: '', labelKeys: [] },
-          { name: 'container_c', help: '', labelKeys: ['__reserved'] },
+          { name: '1st.metric', help: '', labelKeys: ['a.b'] },
+          ...[['__reserved'], ['twice', 'twice'], ['']].map((labelKeys, i) => ({ name: `container_${i}`, help: '', labelKeys })),
         ],
       });
       const metrics = [
         row('container_b', ['web', 'x"\n'], 2),
         row('container_b', ['web'], 3),
         row('container_unknown', [], 4),
-        row('not a name', [], 4),
-        row('container_c', ['x'], 4),
+        row('1st.metric', ['x'], 4),
+        ...[['x'], ['x', 'x'], ['x']].map((values, i) => row(`container_${i}`, values, 4)),
+        // A type of a newer CRI.
+        row('container_b', ['web', 'y'], 2, { metricType: 2 }),
       ];
       const counter = row('container_a_total', [], 5, { metricType: 'COUNTER', timestamp: at });
       s.cri.ListPodSandboxMetrics = () => ({
@@ -264,7 +266,8 @@ describe('statistics', () => {
         const { body } = await s.ask('/metrics/cadvisor');
         const [ofRuntime, ofMachine] = [body.slice(0, body.indexOf('# HELP machine_')), body.slice(body.indexOf('# HELP machine_'))];
         expect(ofRuntime).toBe(
-          '# HELP container_a_total [INTERNAL] A.\n# TYPE container_a_total counter\ncontainer_a_total 5 1700000000000\n' +
+          '# HELP _st_metric [INTERNAL] \n# TYPE _st_metric gauge\n_st_metric{a_b="x"} 4\n' +
+            '# HELP container_a_total [INTERNAL] A.\n# TYPE container_a_total counter\ncontainer_a_total 5 1700000000000\n' +
             '# HELP container_b [INTERNAL] Two\\nlines.\n# TYPE container_b gauge\ncontainer_b{id="x\\"\\n",pod="web"} 2\n',
         );
         expect(ofMachine).toContain('machine_memory_bytes');

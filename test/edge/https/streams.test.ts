@@ -121,12 +121,14 @@ describe('streams', () => {
     await switched(s.upgrade('/attach/default/web/main?output=1&error=1&tty=1'));
     const flags = { stdin: false, stdout: true };
     expect(requests(s, 'Exec')).toMatchObject([{ ...flags, tty: true, stderr: false }]);
-    expect(requests(s, 'Attach')).toEqual([{ containerId: 'id-main', ...flags, tty: false, stderr: true }]);
+    await switched(s.upgrade('/attach/default/web/main?output=1&error=1'));
+    const attach = { containerId: 'id-main', ...flags, tty: false };
+    expect(requests(s, 'Attach')).toEqual([false, true].map((stderr) => ({ ...attach, stderr })));
     const terminal = structuredClone(web);
     if (terminal.spec.containers[0] !== undefined) terminal.spec.containers[0].tty = true;
     s.registry.set(podsView, viewOfPods([record(terminal)]));
     await switched(s.upgrade('/attach/default/web/main?output=1&error=1'));
-    expect(requests(s, 'Attach')[1]).toMatchObject({ tty: true, stderr: false });
+    expect(requests(s, 'Attach')[2]).toMatchObject({ tty: true, stderr: false });
   });
   it('of ports name the sandbox, and the ports of WebSocket clients', async () => {
     const s = await withRuntime();
@@ -143,6 +145,7 @@ describe('streams', () => {
   };
   it.each([
     ['no stream', '/exec/default/web/main?command=x', {}, 400],
+    ['the errors of a terminal alone', '/attach/default/web/main?error=1&tty=1', {}, 400],
     ['a flag that is not 1 (trap 30)', '/exec/default/web/main?command=x&output=true', {}, 400],
     ['an unknown pod', '/exec/default/none/main?command=x&output=1', {}, 404],
     ['a container that is not in the pod', '/exec/default/web/none?command=x&output=1', {}, 500],
@@ -189,7 +192,7 @@ describe('streams', () => {
 });
 
 describe('/run', () => {
-  it('gives both outputs, and a failure without them', async () => {
+  it('gives both outputs, and of a failure the command, its code and its errors', async () => {
     const s = await start();
     s.cri.ListContainers = () => ({ containers: [criContainer('main')] });
     const bytes = (t: string) => new TextEncoder().encode(t);
@@ -198,10 +201,8 @@ describe('/run', () => {
     expect(await s.ask('/run/default/web/main?cmd=echo%20a', { method: 'POST' })).toMatchObject({ status: 200, body: 'outerr' });
     expect(s.calls.at(-1)?.request).toEqual({ containerId: 'id-main', cmd: ['echo', 'a'], timeout: 0 });
     exitCode = 3;
-    expect(await s.ask('/run/default/web/main?cmd=x', { method: 'POST' })).toMatchObject({
-      status: 500,
-      body: expect.not.stringContaining('out'),
-    });
+    const failed = { status: 500, body: "command 'x 1' exited with 3: err" };
+    expect(await s.ask('/run/default/web/main?cmd=x%201', { method: 'POST' })).toMatchObject(failed);
     expect((await s.ask('/run/default/web/main?cmd=x')).status).toBe(405);
   });
 });

@@ -515,12 +515,13 @@ describe('images as volumes', () => {
     await using h = await virtualNode({ manifests: { web: manifest('IfNotPresent', 'run=5s,exit=1;run=forever') } });
     await h.until('web runs', () => up(h, 'web'));
     const [model, part] = created(h)[0]?.mounts ?? [];
-    expect(model).toMatchObject({ containerPath: '/model', hostPath: '', readonly: true, image: { userSpecifiedImage: 'models/one:1' } });
+    const { annotations } = h.record('web')?.pod.metadata ?? {};
+    const image = { userSpecifiedImage: 'models/one:1', annotations };
+    expect(model).toMatchObject({ containerPath: '/model', hostPath: '', readonly: true, image });
     expect(model?.image?.image).not.toBe('');
     expect(part).toMatchObject({ containerPath: '/part', hostPath: '', readonly: true, imageSubPath: 'a/b', image: model?.image });
     const pulls = h.calls.filter((c) => c.method === 'PullImage');
     expect(pulls).toHaveLength(2);
-    const { annotations } = h.record('web')?.pod.metadata ?? {};
     for (const { req } of pulls) expect(req).toMatchObject({ image: { annotations: { ...annotations } } });
     expect(annotations).toHaveProperty(['kubernetes.io/config.source'], 'file');
     await h.until('it was restarted', () => h.status('web')?.status.containerStatuses?.[0]?.restartCount === 1 && up(h, 'web'), 120_000);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, createActor, fromCallback, fromPromise, setup } from 'xstate';
 import { type ObjectIo, objectLogic } from '../../../src/actors/services/objects/objects.ts';
 import { lookout } from '../../../src/actors/supervision/looks/lookout.ts';
-import type { KubeObject } from '../../../src/machines/kube/request.ts';
+import { type KubeObject, kubePath } from '../../../src/machines/kube/request.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { ObjectRef } from '../../../src/machines/pod/volumes/references.ts';
 import type { PodsView } from '../../../src/machines/pods/manager/messages.ts';
@@ -150,6 +150,10 @@ describe('an object that is kept for a while', () => {
     expect(b.told).toEqual(['v5', 'v6']);
     expect(b.fetches).toEqual([false, false]);
   });
+});
+
+it('a name with half of a surrogate pair is one that is not there', () => {
+  expect(kubePath.secret('ns', '\ud800')).toBe('/api/v1/namespaces/ns/secrets/%EF%BF%BD');
 });
 
 describe('the objects of a node', () => {

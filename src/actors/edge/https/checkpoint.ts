@@ -16,6 +16,8 @@ export interface CheckpointPage {
   ports: Pick<Ports, 'fs' | 'clock' | 'log'>;
   cri: CriClient;
   rootDir: string;
+  /** The least that the runtime gets. */
+  runtimeRequestTimeoutMs: number;
   find(name: { namespace: string; pod: string; uid: string }): Found<PodRecord>;
 }
 
@@ -27,18 +29,20 @@ export async function checkpoint(o: CheckpointPage, req: HttpRequest, parts: rea
   const found = o.find({ namespace, pod, uid: '' });
   if (!found.ok) return found.reply;
   if (!hasContainer(found.value, container)) return text(`container ${container} does not exist in pod ${namespace}/${pod}\n`, 404);
-  const asked = req.query.getAll('timeout').at(-1);
-  const seconds = asked === undefined ? 0 : Number(asked);
-  if (!Number.isSafeInteger(seconds) || asked === '') return text(`cannot read the value of timeout: ${JSON.stringify(asked)}\n`, 404);
+  const asked = req.query.getAll('timeout').at(-1) ?? '0';
+  const wanted = /^[+-]?\d{1,15}$/.test(asked) ? Number(asked) : Number.NaN;
+  if (Number.isNaN(wanted)) return text(`cannot read the value of timeout: ${JSON.stringify(asked)}\n`, 404);
   const dir = `${o.rootDir}/checkpoints`;
   const time = `${new Date(o.ports.clock.wallMs()).toISOString().slice(0, 19)}Z`;
   const location = `${dir}/checkpoint-${pod}_${namespace}-${container}-${time}.tar`;
   try {
+    if (wanted < 0) throw new Error('a timeout is at least 0');
     const running = await runningContainer(o.cri, { record: found.value, container, signal: req.signal });
     if (running === undefined) throw new Error('it does not run');
     await o.ports.fs.mkdirp(dir, DIR_MODE);
-    const request = { containerId: running.id, location, timeout: Math.max(0, seconds) };
-    await o.cri.read('CheckpointContainer', request, { signal: req.signal });
+    const timeoutMs = Math.max(wanted * 1000, o.runtimeRequestTimeoutMs);
+    const request = { containerId: running.id, location, timeout: Math.trunc(timeoutMs / 1000) };
+    await o.cri.read('CheckpointContainer', request, { timeoutMs, signal: req.signal });
   } catch (error) {
     const why = error instanceof CriError ? rpcError(error) : messageOf(error);
     return text(`checkpointing of ${namespace}/${pod}/${container} failed (${why})\n`, 500);

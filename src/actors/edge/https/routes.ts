@@ -124,7 +124,8 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
   table.set('debug', (req, parts) => (parts[0] === 'pprof' ? profiles(req, parts.slice(1)) : others(req, parts)));
   if (!o.debugging) return table;
   if (o.checkpoints) {
-    const page = { ports: { ...ctx.ports, log: ctx.log }, cri, rootDir: o.rootDir, find };
+    const { rootDir, runtimeRequestTimeoutMs } = o;
+    const page = { ports: { ...ctx.ports, log: ctx.log }, cri, rootDir, runtimeRequestTimeoutMs, find };
     table.set(
       'checkpoint',
       withSlash((req, parts) => checkpoint(page, req, parts)),

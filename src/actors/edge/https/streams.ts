@@ -3,6 +3,7 @@
  * handed on to it byte for byte: SPDY and older WebSocket protocols are between the client and the runtime. WebSocket
  * protocols that know the end of a stream are translated into SPDY, which every runtime takes (ExtendWebSocketsToKubelet).
  */
+import { concat } from '../../../machines/edge/https/logs/logLines.ts';
 import type { Container } from '../../../machines/kube/podTable.ts';
 import type { PodRecord } from '../../../machines/pods/manager/messages.ts';
 import type { Metrics } from '../../../ports/ports.ts';
@@ -46,10 +47,10 @@ interface StreamFlags {
   tty: boolean;
 }
 /** Each is on when it says exactly `1`. */
-function streamFlags(query: URLSearchParams, tty = query.get('tty') === '1'): StreamFlags {
+function streamFlags(query: URLSearchParams): StreamFlags {
   const on = (name: string) => query.get(name) === '1';
   // A terminal has one output: asking for the other one too is not an error.
-  return { stdin: on('input'), stdout: on('output'), stderr: on('error') && !tty, tty };
+  return { stdin: on('input'), stdout: on('output'), stderr: on('error') && !on('tty'), tty: on('tty') };
 }
 
 export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForward' | 'run', Serve> {
@@ -74,14 +75,14 @@ export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForwar
     attach: streaming(async (req, parts) => {
       const target = containerTarget(parts);
       if (target === undefined) return NOT_FOUND;
-      const asked = streamFlags(req.query, false);
+      const asked = streamFlags(req.query);
       if (!asked.stdin && !asked.stdout && !asked.stderr) return NO_STREAM;
       const found = await locate(s, { ...target, uid: '' }, req.signal);
       if (!found.ok) return found.reply;
       if (target.uid !== '' && found.value.record.pod.metadata.uid !== target.uid) return text(`the pod's UID is not ${target.uid}\n`, 500);
       // Whether there is a terminal was decided when the container was made.
       const tty = specOf(found.value.record, target.container)?.tty === true;
-      const flags = streamFlags(req.query, tty);
+      const flags = { ...asked, stderr: asked.stderr && !tty, tty };
       const request = { containerId: found.value.id, ...flags };
       const { url } = await s.cri.read('Attach', request, { timeoutMs: ADDRESS_TIMEOUT_MS, signal: req.signal });
       return relay(s, req, { url, as: 'attach', translation: channels(req, flags) });
@@ -109,11 +110,10 @@ export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForwar
         const found = await locate(s, { ...target, uid: '' }, req.signal);
         if (!found.ok) return found.reply;
         const ran = await s.cri.read('ExecSync', { containerId: found.value.id, cmd, timeout: 0 }, { signal: req.signal });
-        if (ran.exitCode !== 0) return text(`command terminated with exit code ${ran.exitCode}\n`, 500);
-        const body = new Uint8Array(ran.stdout.length + ran.stderr.length);
-        body.set(ran.stdout);
-        body.set(ran.stderr, ran.stdout.length);
-        return { status: 200, headers: { 'content-type': 'application/json' }, body };
+        const failed =
+          ran.exitCode !== 0 && `command '${cmd.join(' ')}' exited with ${ran.exitCode}: ${new TextDecoder().decode(ran.stderr)}`;
+        if (failed !== false) return text(failed, 500);
+        return { status: 200, headers: { 'content-type': 'application/json' }, body: concat([ran.stdout, ran.stderr]) };
       } catch (error) {
         return runtimeFailure(error);
       }

@@ -4,8 +4,11 @@ import { figure } from '../../figures/figure.ts';
 import type { CriMetric, CriMetricDescriptor, CriSandboxMetrics } from '../../wire/criStats.ts';
 import { metricLine } from './cadvisorMetrics.ts';
 
-const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
-const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
+/** Names may have any sign, as in OpenTelemetry: `container.cpu`. Pages have them as every reader of Prometheus knows them. */
+const shownName = (name: string): string => name.replace(/^\d|[^a-zA-Z0-9_:]/gu, '_');
+const areLabels = (keys: readonly string[]): boolean =>
+  new Set(keys).size === keys.length && keys.every((key) => key !== '' && !key.startsWith('__'));
+const TYPES: readonly string[] = ['COUNTER', 'GAUGE'] satisfies CriMetric['metricType'][];
 
 interface Family {
   descriptor: CriMetricDescriptor;
@@ -14,15 +17,13 @@ interface Family {
   rows: Map<string, string>;
 }
 
-/** As the kubelet: without those that no descriptor knows, or whose labels are not as many as it says. */
+/** As the kubelet: without those that no descriptor knows, whose labels are not as many as it says, or whose type is new. */
 export function criMetrics(descriptors: readonly CriMetricDescriptor[], pods: readonly CriSandboxMetrics[]): string {
-  const known = new Map(
-    descriptors.filter((d) => METRIC_NAME.test(d.name) && d.labelKeys.every((key) => LABEL_NAME.test(key))).map((d) => [d.name, d]),
-  );
+  const known = new Map(descriptors.filter((d) => d.name !== '' && areLabels(d.labelKeys)).map((d) => [d.name, d]));
   const families = new Map<string, Family>();
   for (const { metrics, containerMetrics } of pods)
     for (const metric of [...metrics, ...containerMetrics.flatMap((c) => c.metrics)]) {
-      const descriptor = known.get(metric.name);
+      const descriptor = TYPES.includes(metric.metricType) ? known.get(metric.name) : undefined;
       if (descriptor === undefined || descriptor.labelKeys.length !== metric.labelValues.length) continue;
       const family = families.get(metric.name) ?? { descriptor, type: metric.metricType, rows: new Map() };
       families.set(metric.name, family);
@@ -33,13 +34,14 @@ export function criMetrics(descriptors: readonly CriMetricDescriptor[], pods: re
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, { descriptor, type, rows }]) => {
       const help = `[INTERNAL] ${descriptor.help}`.replace(/[\\\n]/g, (c) => (c === '\n' ? '\\n' : '\\\\'));
-      return `# HELP ${name} ${help}\n# TYPE ${name} ${type.toLowerCase()}\n${[...rows.values()].sort().join('')}`;
+      const shown = shownName(name);
+      return `# HELP ${shown} ${help}\n# TYPE ${shown} ${type.toLowerCase()}\n${[...rows.values()].sort().join('')}`;
     })
     .join('');
 }
 
 function row({ name, labelKeys }: CriMetricDescriptor, { labelValues, value, timestamp }: CriMetric): string {
-  const labels = Object.fromEntries(labelKeys.map((key, i) => [key, labelValues[i] ?? '']));
+  const labels = Object.fromEntries(labelKeys.map((key, i) => [shownName(key), labelValues[i] ?? '']));
   const atMs = BigInt(timestamp) / 1_000_000n;
-  return metricLine(name, labels, figure(value) ?? 0, atMs === 0n ? undefined : Number(atMs));
+  return metricLine(shownName(name), labels, figure(value) ?? 0, atMs === 0n ? undefined : Number(atMs));
 }

@@ -1,6 +1,6 @@
 /** Reads one log file for a client: from its tail on, and, where asked, on and on while it grows and is rotated. */
 
-import { type LogOptions, type LogWriter, logWriter } from '../../../../machines/edge/https/logs/logLines.ts';
+import { concat, type LogOptions, type LogWriter, logWriter } from '../../../../machines/edge/https/logs/logLines.ts';
 import type { Ports, ReadHandle } from '../../../../ports/ports.ts';
 
 const BLOCK_BYTES = 64 * 1024;
@@ -54,7 +54,7 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
       const block = await file.read(offset, BLOCK_BYTES);
       if (block.length > 0) {
         offset += block.length;
-        const cut = splitLines(rest.length === 0 ? block : joined(rest, block));
+        const cut = splitLines(rest.length === 0 ? block : concat([rest, block]));
         const out = cut.lines.flatMap((line) => writer.line(line) ?? []);
         const isLong = cut.rest.length > LINE_BYTES_MAX;
         const piece = isLong ? writer.line(cut.rest, false) : undefined;
@@ -141,17 +141,6 @@ function splitLines(bytes: Uint8Array): { lines: Uint8Array[]; rest: Uint8Array 
   }
   return { lines, rest: bytes.slice(at) };
 }
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, p) => sum + p.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-const joined = (a: Uint8Array, b: Uint8Array): Uint8Array => concat([a, b]);
 
 interface Wake extends Disposable {
   /** Resolves at the next change, when the time is up, or when the client has gone. */

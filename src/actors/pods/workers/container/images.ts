@@ -31,10 +31,11 @@ export function imageKey(container: string, volume: string): string {
 /** Images of volumes come first, each by its own policy; the first that cannot be had is what the container waits for. */
 export async function ensureImages(ctx: Ctx, o: ImagesWanted, signal: AbortSignal): Promise<ImageResult> {
   const { container, pod } = o.job;
+  const { annotations = {} } = pod.metadata;
   for (const { volume, reference, policy } of mountedImages(pod, container)) {
     const result = await ensure(ctx, { ...o, image: reference, policy }, signal);
     if (!result.ok) return result;
-    o.volumes.set(imageKey(container.name, volume), { image: result.imageRef, userSpecifiedImage: reference });
+    o.volumes.set(imageKey(container.name, volume), { image: result.imageRef, userSpecifiedImage: reference, annotations });
   }
   return ensure(ctx, { ...o, image: container.image ?? '', policy: container.imagePullPolicy ?? 'IfNotPresent' }, signal);
 }

@@ -73,10 +73,14 @@ function parseJsonLine(line: Uint8Array): LogEntry | undefined {
   return { time, stream, partial: !log.endsWith('\n'), content: new TextEncoder().encode(log) };
 }
 
-function withNewline(content: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(content.length + 1);
-  whole.set(content);
-  whole[content.length] = NEWLINE;
+const withNewline = (content: Uint8Array): Uint8Array => concat([content, Uint8Array.of(NEWLINE)]);
+export function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, p) => sum + p.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
   return whole;
 }
 
@@ -125,7 +129,7 @@ export function logWriter(o: LogOptions): LogWriter {
       if (o.stream !== null && entry.stream !== o.stream) return undefined;
       if (o.sinceNs !== null && (nanosOf(entry.time) ?? 0n) < o.sinceNs) return undefined;
       const out =
-        o.timestamps && !continues ? join(new TextEncoder().encode(`${fixedFraction(entry.time)} `), entry.content) : entry.content;
+        o.timestamps && !continues ? concat([new TextEncoder().encode(`${fixedFraction(entry.time)} `), entry.content]) : entry.content;
       const cut = out.length > left ? out.subarray(0, left) : out;
       left -= cut.length;
       return cut;
@@ -137,13 +141,6 @@ export function logWriter(o: LogOptions): LogWriter {
       return unreadable;
     },
   };
-}
-
-function join(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(a.length + b.length);
-  whole.set(a);
-  whole.set(b, a.length);
-  return whole;
 }
 
 export interface LogOptions {
