@@ -135,7 +135,7 @@ describe.each(FORWARDS)('ports by WebSocket, protocol "%s"', (protocol) => {
     const port = await new Promise<number>((resolve) =>
       server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port)),
     );
-    const { url } = await c.call('PortForward', { podSandboxId: sandboxId, port: [port, 1] });
+    const { url } = await c.call('PortForward', { podSandboxId: sandboxId, port: [port, ...Array.from({ length: 60 }, () => 1)] });
     const s = await connect(url, offering(protocol));
     const label = (of: number) => Buffer.of(of & 0xff, of >> 8);
     s.tell(0, Buffer.from([1, 0, 0xff]));
@@ -143,18 +143,20 @@ describe.each(FORWARDS)('ports by WebSocket, protocol "%s"', (protocol) => {
     expect([s.bytes(0), s.bytes(1)]).toEqual([Buffer.concat([label(port), Buffer.from([1, 0, 0xff])]), label(port)]);
     await eventually('nobody listens at the other', () => s.text(3).includes('port 1 of the pod: connect ECONNREFUSED') || undefined);
     expect(s.bytes(2)).toEqual(label(1));
+    if (!protocol.includes('base64'))
+      await eventually('the last port has its channels, too', () => s.bytes(120).equals(label(1)) || undefined);
     s.ws.close();
     expect(await s.closed()).toBe(1005);
   });
 });
 
-it('refuses protocols that nobody knows, ones of another kind, and what is no base64', async () => {
+it('refuses protocols that nobody knows and ones of another kind, and drops what is no base64', async () => {
   await expect(connect(await exec(['true']), ['v9.channel.k8s.io'])).rejects.toThrow('HTTP 403');
   const { url } = await c.call('PortForward', { podSandboxId: sandboxId, port: [1] });
   await expect(connect(url, ['channel.k8s.io'])).rejects.toThrow('HTTP 403');
-  const s = await connect(await exec(['cat']), ['v4.base64.channel.k8s.io']);
-  s.ws.send('0no base64!');
-  expect(await s.closed()).toBe(1007);
+  const s = await connect(await exec(['head', '-c', '6']), ['v4.base64.channel.k8s.io']);
+  for (const message of ['0no base64!', '0QUI', '0QUJD\r\nREVG\n', '0====']) s.ws.send(message);
+  expect([await s.closed(), s.text(1)]).toEqual([1000, 'ABCDEF']);
   const other = await connect(await exec(['head', '-c', '1']), ['v4.channel.k8s.io']);
   for (const message of [Buffer.alloc(0), Buffer.of(1, 1), Buffer.of(3, 1), Buffer.of(200, 1), Buffer.from('4no size\n')])
     other.ws.send(message);

@@ -33,8 +33,7 @@ const BACKLOG_BYTES_MAX = 1024 * 1024;
 const FAREWELL_MS = 5_000;
 const ZERO = '0'.charCodeAt(0);
 /** A channel is one byte, or one sign from `0` on. */
-export const CHANNELS_MAX = 0x80 - ZERO;
-const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+export const CHANNELS_MAX = 0x100;
 
 export const isWebSocket = (req: IncomingMessage): boolean => (req.headers.upgrade ?? '').toLowerCase() === 'websocket';
 
@@ -109,7 +108,7 @@ export class Channels {
 
   tell(channel: number, chunk: Buffer, done: () => void = () => undefined): void {
     const message = this.#base64
-      ? `${String.fromCharCode(ZERO + channel)}${chunk.toString('base64')}`
+      ? `${String.fromCharCode((ZERO + channel) & 0xff)}${chunk.toString('base64')}`
       : Buffer.concat([Buffer.of(channel), chunk]);
     const full = this.#ws.bufferedAmount >= BACKLOG_BYTES_MAX;
     this.#ws.send(message, () => full && done());
@@ -133,11 +132,15 @@ export class Channels {
     const channel = this.#base64 ? first - ZERO : first;
     const stream = this.#streams[channel];
     if (stream === undefined || stream.readableEnded) return;
-    const text = this.#base64 ? message.toString('latin1', 1) : '';
-    if (!BASE64.test(text)) return void this.#ws.close(1007, 'no base64');
-    const bytes = this.#base64 ? Buffer.from(text, 'base64') : message.subarray(1);
+    const bytes = this.#base64 ? decoded(message.toString('latin1', 1)) : message.subarray(1);
     if (bytes.length > 0 && !stream.push(bytes)) this.#ws.pause();
   }
+}
+
+/** As Go reads base64, which may be broken into lines. A message that is none is dropped. */
+function decoded(text: string): Buffer {
+  const whole = text.replace(/[\r\n]/g, '');
+  return whole.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(whole) ? Buffer.from(whole, 'base64') : Buffer.alloc(0);
 }
 
 function bytesOf(raw: RawData): Buffer {

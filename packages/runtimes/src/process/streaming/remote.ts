@@ -184,7 +184,10 @@ function lastWord(end: End, status: boolean): string {
 }
 
 function statusOf(end: End): { message?: string } & Record<string, unknown> {
-  if ('error' in end) return { metadata: {}, status: 'Failure', message: end.error, reason: 'InternalError', code: 500 };
+  if ('error' in end) {
+    const message = `Internal error occurred: error executing command in container: ${end.error}`;
+    return { metadata: {}, status: 'Failure', message, reason: 'InternalError', code: 500 };
+  }
   if (end.exitCode === 0) return { metadata: {}, status: 'Success' };
   return {
     ...{ metadata: {}, status: 'Failure', message: `command terminated with non-zero exit code: ${end.exitCode}` },
