@@ -1,4 +1,5 @@
-/** One HTTPS request of a test, with its answer as text. */
+/** One HTTPS request of a test, or one over a unix socket, with its answer as text. */
+import { request as plainly } from 'node:http';
 import { type RequestOptions, request } from 'node:https';
 
 export interface Answer {
@@ -7,7 +8,7 @@ export interface Answer {
 }
 export function askHttps(options: RequestOptions, body?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const req = request({ ...options, agent: false }, (res) => {
+    const req = (options.socketPath === undefined ? request : plainly)({ ...options, agent: false }, (res) => {
       let text = '';
       res.on('data', (d: Buffer) => {
         text += d.toString();

@@ -1,7 +1,6 @@
 /** Foundation and edge under the real supervision: started as children, killed, asked while away. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RecorderFilter } from '@actorlet/kubelet/machines/recorder/moment.ts';
@@ -24,6 +23,7 @@ import {
   eventsView,
 } from '../../src/machines/foundation/messages.ts';
 import { type ActorView, findActor } from '../../src/machines/supervision/actorState.ts';
+import { askHttps } from '../askHttps.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { until } from './harness.ts';
 import { memoryFs } from './memoryFs.ts';
@@ -39,19 +39,7 @@ const layer = (id: string, children: AnySpec[]): SupervisorSpec => ({
   escalate: 'parent',
   children,
 });
-function get(socketPath: string, path: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const req = request({ socketPath, path }, (res) => {
-      let body = '';
-      res.on('data', (c) => {
-        body += String(c);
-      });
-      res.on('end', () => resolve(body));
-    });
-    req.on('error', reject);
-    req.end();
-  });
-}
+const get = async (socketPath: string, path: string): Promise<string> => (await askHttps({ socketPath, path })).body;
 async function node() {
   const root = mkdtempSync(join(tmpdir(), 'actorlet-edge-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));

@@ -1,12 +1,12 @@
 /** The real Net port over loopback and unix sockets. */
 import { existsSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { type AddressInfo, createServer as createRaw } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createNet } from '../../../src/boot/dependencies/net/net.ts';
 import type { HttpReply, HttpRequest } from '../../../src/ports/sockets/net.ts';
+import { askHttps } from '../../askHttps.ts';
 import { until } from '../harness.ts';
 
 const net = createNet();
@@ -25,19 +25,7 @@ const get = (
   more: Partial<{ headers: Record<string, string[]>; timeoutMs: number; bytesMax: number; signal: AbortSignal }> = {},
 ) => net.httpGet(url, { headers: {}, timeoutMs: 3000, bytesMax: 1000, signal: new AbortController().signal, ...more });
 const ok = async (): Promise<HttpReply> => ({ status: 200, body: 'ok' });
-function overSocket(socketPath: string, path = '/'): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const req = request({ socketPath, path }, (res) => {
-      let body = '';
-      res.on('data', (c) => {
-        body += String(c);
-      });
-      res.on('end', () => resolve(body));
-    });
-    req.on('error', reject);
-    req.end();
-  });
-}
+const overSocket = async (socketPath: string, path = '/'): Promise<string> => (await askHttps({ socketPath, path })).body;
 
 describe('serving on TCP', () => {
   it('hands the handler the decoded path, the query, the headers and the body', async () => {

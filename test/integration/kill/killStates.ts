@@ -70,18 +70,20 @@ function container(state: string, hold: (h: VirtualNode) => void, more: Partial<
   return starting(`container ${state}`, hold, { at: (h) => h.containerState('subject', 'main') === state, ...more });
 }
 
+async function killedWhileDeaf(h: VirtualNode): Promise<void> {
+  h.faults.deaf = true;
+  h.faults.latencyMs = { RunPodSandbox: 20_000 };
+  h.write('subject', pod('subject'));
+  await h.until('the sandbox is being made', () => h.record('subject') && h.state(worker(h)) === 'syncing.creatingSandbox');
+  h.kill(worker(h));
+}
+
 export const WORKER_CASES: KillCase[] = [
   {
     // The fence waits for a call that its dead predecessor left with a runtime that does not notice.
     covers: 'podWorker fencing',
     path: worker,
-    arrange: async (h) => {
-      h.faults.deaf = true;
-      h.faults.latencyMs = { RunPodSandbox: 20_000 };
-      h.write('subject', pod('subject'));
-      await h.until('the sandbox is being made', () => h.record('subject') && h.state(worker(h)) === 'syncing.creatingSandbox');
-      h.kill(worker(h));
-    },
+    arrange: killedWhileDeaf,
     rests: runs(),
   },
   {
@@ -89,11 +91,7 @@ export const WORKER_CASES: KillCase[] = [
     covers: 'podWorker fencingAgain',
     path: worker,
     arrange: async (h) => {
-      h.faults.deaf = true;
-      h.faults.latencyMs = { RunPodSandbox: 20_000 };
-      h.write('subject', pod('subject'));
-      await h.until('the sandbox is being made', () => h.record('subject') && h.state(worker(h)) === 'syncing.creatingSandbox');
-      h.kill(worker(h));
+      await killedWhileDeaf(h);
       await h.until('the next worker waits', () => h.state(worker(h)) === 'fencing');
       await h.advance(500);
       h.kill('node/runtime/cri');

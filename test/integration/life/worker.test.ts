@@ -1,7 +1,7 @@
 /** The pod worker's statechart with a scripted outside: transitions that a whole node hardly reaches. */
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
-import type { PodStatus } from '../../../src/machines/kube/types.ts';
+import type { Pod, PodStatus } from '../../../src/machines/kube/types.ts';
 import type { PodRuntimeStatus } from '../../../src/machines/pod/runtime/seen.ts';
 import { childStates, type WorkerFacts, type WorkerInput, type WorkerReport } from '../../../src/machines/pods/workers/context.ts';
 import type { WorkerIo } from '../../../src/machines/pods/workers/io.ts';
@@ -82,7 +82,8 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
   const count = (name: string) => calls.filter((c) => c === name).length;
   const kill = (graceOverrideSeconds?: number) =>
     actor.send({ type: 'pod.kill', uid: 'uid-1', life: 1, ...(graceOverrideSeconds === undefined ? {} : { graceOverrideSeconds }) });
-  return { time, actor, calls, count, published, reports, kill, state: () => dottedState(actor.getSnapshot().value) };
+  const update = (to: Pod) => actor.send({ type: 'pod.update', uid: 'uid-1', life: 1, kind: 'update', pod: to });
+  return { time, actor, calls, count, published, reports, kill, update, state: () => dottedState(actor.getSnapshot().value) };
 }
 const failing = (times: number, then: () => Promise<unknown> = async () => undefined) => {
   let left = times;
@@ -211,13 +212,7 @@ describe('syncing', () => {
       stopSandboxes: never,
     });
     await b.time.settle();
-    b.actor.send({
-      type: 'pod.update',
-      uid: 'uid-1',
-      life: 1,
-      kind: 'update',
-      pod: pod({}, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 5 } }),
-    });
+    b.update(pod({}, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 5 } }));
     await b.time.settle();
     expect(b.state()).toBe('terminating.stopping');
     expect(given).toBe(true);
@@ -253,13 +248,7 @@ describe('syncing', () => {
       },
     });
     await b.time.settle();
-    b.actor.send({
-      type: 'pod.update',
-      uid: 'uid-1',
-      life: 1,
-      kind: 'update',
-      pod: pod({ containers: [container('web', { image: 'right:1' })] }),
-    });
+    b.update(pod({ containers: [container('web', { image: 'right:1' })] }));
     await b.time.settle();
     expect(images).toEqual(['example.org/web:v1', 'right:1']);
   });

@@ -4,6 +4,7 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { TUNABLES } from '../../e2e/lab/cluster/referenceKubelet.ts';
 import { startContainerd } from '../../e2e/lab/containerd.ts';
 import { until } from '../../e2e/lab/ports.ts';
 import { freePort } from '../../freePort.ts';
@@ -12,15 +13,6 @@ import { written } from './configurationAnswers.ts';
 
 const START_LIMIT_MS = 15_000;
 const AFTER_START_MS = 1_200;
-/** What it sets when it starts. */
-const TUNABLES = [
-  'vm/overcommit_memory',
-  'vm/panic_on_oom',
-  'kernel/panic',
-  'kernel/panic_on_oops',
-  'kernel/keys/root_maxkeys',
-  'kernel/keys/root_maxbytes',
-];
 const WORDS_MAX = 160;
 
 /** By name, why it ends; those that run are not in it. */

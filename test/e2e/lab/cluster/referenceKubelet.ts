@@ -16,7 +16,7 @@ import { type ControlPlane, minorVersion, program } from './controlPlane.ts';
 export const REFERENCE_LOGS = { podLogs: '/var/log/pods', containerLogs: '/var/log/containers' };
 const FIXED_FOLDERS = [REFERENCE_LOGS.podLogs, REFERENCE_LOGS.containerLogs, '/var/lib/kubelet'];
 /** What it sets when it starts, below /proc/sys. */
-const TUNABLES = [
+export const TUNABLES = [
   'vm/overcommit_memory',
   'vm/panic_on_oom',
   'kernel/panic',
