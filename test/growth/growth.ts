@@ -47,9 +47,7 @@ function least(make: Grown, n: number): number {
   return ms;
 }
 
-/**
- * Of many runs, until they can be told from nothing: where the kernel counts processor time in ticks, one run takes none at all.
- */
+/** Of many runs, until they can be told from nothing: where the kernel counts processor time in ticks, one run takes none at all. */
 function mean(make: Grown, n: number): number {
   let ms = 0;
   let runs = 0;

@@ -1,7 +1,6 @@
 /**
- * One per tree: runs supervision work first, then lets mailboxes take turns, and yields to I/O after about 4 ms, or
- * after as long as I/O took. Nothing
- * here runs inside the caller's stack, so no exit, restart or message can recurse.
+ * One per tree: runs supervision work first, then lets mailboxes take turns, and yields to I/O after about 4 ms, or after as long as I/O
+ * took. Nothing here runs inside the caller's stack, so no exit, restart or message can recurse.
  */
 
 import type { Ports } from '../../ports/ports.ts';

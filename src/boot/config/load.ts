@@ -140,9 +140,8 @@ interface Files {
 }
 
 /**
- * Drop-ins over a configuration, as the reference does it: each is merged as JSON, and the result is read and defaulted once
- * more. So null sets a field back to its default, names may have any case, and a relative path stands against the
- * working directory.
+ * Drop-ins over a configuration, as the reference does it: each is merged as JSON, and the result is read and defaulted once more. So null
+ * sets a field back to its default, names may have any case, and a relative path stands against the working directory.
  */
 async function withDropIns(
   base: KubeletConfiguration,

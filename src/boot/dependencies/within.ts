@@ -1,7 +1,6 @@
 /**
- * A path that may not leave some folders, opened so that nobody learns from it what lies outside. Each component is
- * opened below the one before, which is held open; links are walked from here, and one that leads out is refused before
- * anything is looked at there.
+ * A path that may not leave some folders, opened so that nobody learns from it what lies outside. Each component is opened below the one
+ * before, which is held open; links are walked from here, and one that leads out is refused before anything is looked at there.
  */
 import { closeSync, constants, fstatSync, readlinkSync } from 'node:fs';
 import { readlink } from 'node:fs/promises';

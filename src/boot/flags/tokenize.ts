@@ -1,7 +1,6 @@
 /**
- * Splits an argument vector the way pflag does (boot-and-node 2.1): which argument is a flag, which is its value and which
- * stands alone. The guesses of yargs (a boolean takes the next word, `--no-x`, quotes stripped) would differ, and loading it
- * takes 40 ms of each start.
+ * Splits an argument vector the way pflag does (boot-and-node 2.1): which argument is a flag, which is its value and which stands alone.
+ * The guesses of yargs (a boolean takes the next word, `--no-x`, quotes stripped) would differ, and loading it takes 40 ms of each start.
  */
 import { didYouMean } from '../../machines/text/nearest.ts';
 import { FLAGS, flagByName, flagByShort } from './table.ts';

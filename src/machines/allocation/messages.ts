@@ -19,9 +19,7 @@ export type AllocationEvent = Message &
         pod: Pod;
         /** Pods that may have something although the view of pods does not show them yet: theirs is not given away. */
         active: ReadonlySet<string>;
-        /**
-         * NUMA nodes to allocate from, by container: only to these is allocated. Absent under topology manager policy none: to all.
-         */
+        /** NUMA nodes to allocate from, by container: only to these is allocated. Absent under topology manager policy none: to all. */
         affinity?: Affinities;
         /**
          * A provider that `drafts` answers as soon as it has decided, before its record is on disk. Asked again without this, it

@@ -63,9 +63,8 @@ export function ownsCsiNode({ metadata }: KubeObject, { name, uid }: CsiNodeInpu
 }
 
 /**
- * The object as it should be, or null where it is. An entry cannot be changed, only taken out and put in: one that differs
- * goes with one update and comes with the next. `inPlace`: the API server is of a version that lets the count of volumes be
- * changed (1.34). Default true.
+ * The object as it should be, or null where it is. An entry cannot be changed, only taken out and put in: one that differs goes with one
+ * update and comes with the next. `inPlace`: the API server is of a version that lets the count of volumes be changed (1.34). Default true.
  */
 export function csiNodeUpdate(
   existing: Record<string, unknown>,

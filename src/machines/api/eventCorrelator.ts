@@ -9,10 +9,7 @@ import type { WireEvent } from '../kube/wire.ts';
 
 /** Events that wait; beyond it the oldest is dropped. */
 export const EVENTS_WAITING_MAX = 1_000;
-/**
- * Events of one object, type and reason with different messages: from this many on they are combined, until none came for
- * so long.
- */
+/** Events of one object, type and reason with different messages: from this many on they are combined, until none came for so long. */
 const SIMILAR_MAX = 10;
 const SIMILAR_MS = 600_000;
 export const COMBINED_PREFIX = '(combined from similar events): ';

@@ -1,7 +1,6 @@
 /**
- * Kubernetes core/v1 objects as they stand on the wire (JSON): times are RFC 3339 strings, quantities are strings
- * or numbers as written, nothing is a class. Only what a node agent reads or writes is named; unknown fields ride
- * along untouched in the objects themselves.
+ * Kubernetes core/v1 objects as they stand on the wire (JSON): times are RFC 3339 strings, quantities are strings or numbers as written,
+ * nothing is a class. Only what a node agent reads or writes is named; unknown fields ride along untouched in the objects themselves.
  */
 import type { ObjectMeta, PodSpec, ResourceRequirements } from './podTable.ts';
 

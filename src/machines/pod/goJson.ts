@@ -1,7 +1,6 @@
 /**
- * Encodes container fields byte for byte as Go's encoding/json does for the Kubernetes types: field order, which empty
- * values are left out, escapes, canonical quantities. Needed only for hashes and annotations that other nodes wrote or
- * will read.
+ * Encodes container fields byte for byte as Go's encoding/json does for the Kubernetes types: field order, which empty values are left out,
+ * escapes, canonical quantities. Needed only for hashes and annotations that other nodes wrote or will read.
  */
 import type { Container, ContainerPort, LifecycleHandler } from '../kube/podTable.ts';
 import { canonicalQuantity } from '../kube/quantity.ts';

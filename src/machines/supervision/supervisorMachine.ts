@@ -1,8 +1,7 @@
 /**
- * The supervisor statechart: a few children in a fixed order, started left to right, stopped right to left, restarted by
- * strategy. It decides; its action `perform` is given by the supervision and carries effects out. All decisions are in
- * `supervision.ts`; the statechart shows where a supervisor is and owns its timers. Not for thousands of
- * children: that is the dynamic supervisor.
+ * The supervisor statechart: a few children in a fixed order, started left to right, stopped right to left, restarted by strategy. It
+ * decides; its action `perform` is given by the supervision and carries effects out. All decisions are in `supervision.ts`; the statechart
+ * shows where a supervisor is and owns its timers. Not for thousands of children: that is the dynamic supervisor.
  */
 import { setup } from 'xstate';
 import { projecting, some } from '../xstate/projection.ts';

@@ -1,8 +1,7 @@
 /**
- * CRI `runtime.v1` messages as plain data, in the shape that `process/protoFile.ts`
- * gives: lower camel case, enums by name, 64-bit integers as decimal strings (nanosecond times exceed 2^53), empty
- * repeated fields as `[]`, empty maps as `{}`, absent messages as `null` (responses) or missing (requests).
- * This is the wire between the node and any runtime, real or simulated; numbers live in `proto/`.
+ * CRI `runtime.v1` messages as plain data, in the shape that `process/protoFile.ts` gives: lower camel case, enums by name, 64-bit integers
+ * as decimal strings (nanosecond times exceed 2^53), empty repeated fields as `[]`, empty maps as `{}`, absent messages as `null`
+ * (responses) or missing (requests). This is the wire between the node and any runtime, real or simulated; numbers live in `proto/`.
  */
 
 type NamespaceMode = 'POD' | 'CONTAINER' | 'NODE' | 'TARGET';

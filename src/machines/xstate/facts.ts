@@ -1,8 +1,7 @@
 /**
- * What a machine must know of its environment at the moment of a step: the time, a number for jitter, views of other
- * actors. `setupWith` makes a machine whose guards, assigns, delays and params ask for them with `facts()`. Where the
- * machine is wired (`provided`), it gets the function that reads them, once a step. An action gets them as params: at a start
- * it runs after the step.
+ * What a machine must know of its environment at the moment of a step: the time, a number for jitter, views of other actors. `setupWith`
+ * makes a machine whose guards, assigns, delays and params ask for them with `facts()`. Where the machine is wired (`provided`), it gets
+ * the function that reads them, once a step. An action gets them as params: at a start it runs after the step.
  */
 import type { AnyStateMachine } from 'xstate';
 

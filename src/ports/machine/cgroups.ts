@@ -1,10 +1,8 @@
 /**
- * The Cgroups port: cgroups of the machine, in either version of the kernel's interface. A path is of a group, from
- * the root of the hierarchies on (`/kubepods/burstable/podA`). With the driver systemd a path ends in a slice
- * (`/kubepods.slice/kubepods-burstable.slice`): it is made, changed and removed as a unit of systemd. Errors carry Node's
- * `code`. What changes groups happens one
- * after the other, in the order of the calls, also when their caller ended meanwhile: a removal that was begun is over before
- * the next creation.
+ * The Cgroups port: cgroups of the machine, in either version of the kernel's interface. A path is of a group, from the root of the
+ * hierarchies on (`/kubepods/burstable/podA`). With the driver systemd a path ends in a slice (`/kubepods.slice/kubepods-burstable.slice`):
+ * it is made, changed and removed as a unit of systemd. Errors carry Node's `code`. What changes groups happens one after the other, in the
+ * order of the calls, also when their caller ended meanwhile: a removal that was begun is over before the next creation.
  */
 import type { GroupFile, GroupLayout, GroupWrite } from '../../machines/allocation/cgroups/files.ts';
 import type { GroupDriver } from '../../machines/nodeFacts.ts';

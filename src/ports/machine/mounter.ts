@@ -1,7 +1,6 @@
 /**
- * The Mounter port: mounts, and paths that belong to somebody else. What is done to a foreign path may never return (a
- * dead network file system), so it is done by a helper process that is killed at its deadline; the caller's own threads
- * never touch it.
+ * The Mounter port: mounts, and paths that belong to somebody else. What is done to a foreign path may never return (a dead network file
+ * system), so it is done by a helper process that is killed at its deadline; the caller's own threads never touch it.
  */
 import type { MountEntry } from '../../machines/host/mountinfo.ts';
 import type { UnmountWay } from '../../machines/host/unmounting.ts';

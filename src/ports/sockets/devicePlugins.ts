@@ -10,10 +10,7 @@ export interface PluginCall {
 /** A plugin that was reached. Every method rejects with an Error in the words of the reference. */
 export interface PluginConnection {
   options(call: PluginCall): Promise<PluginOptions>;
-  /**
-   * Each list replaces the one before. `onEnd` runs once, with what ended it, unless the returned function was
-   * called before.
-   */
+  /** Each list replaces the one before. `onEnd` runs once, with what ended it, unless the returned function was called before. */
   listAndWatch(on: { devices(devices: readonly PluginDevice[]): void; end(why: string): void }): () => void;
   /** Devices that the plugin would rather give: `size` in all. */
   preferred(

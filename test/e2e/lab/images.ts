@@ -124,10 +124,7 @@ export function busyboxFiles(): TarEntry[] {
   ];
 }
 
-/**
- * `pauseFrom` says what the pause process is: compiled C, or, where no compiler works, busybox running a shell loop
- * that obeys TERM.
- */
+/** `pauseFrom` says what the pause process is: compiled C, or, where no compiler works, busybox running a shell loop that obeys TERM. */
 export function buildImages(): { pause: Buffer; busybox: Buffer; pauseFrom: 'gcc' | 'busybox' } {
   const compiled = compilePause();
   const busyboxLayer = busyboxFiles();

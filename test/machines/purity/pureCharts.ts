@@ -1,8 +1,7 @@
 /**
- * No `assign`, guard, delay or context factory of any machine does I/O, sends, logs, counts, reads a clock or a view, draws
- * chance, or changes an object of its context. `killEveryActor.test.ts` plays its stories, and each kind of step that a machine
- * takes there without a kill is taken again by xstate's pure functions. In each state, what a person sees of the context is
- * looked at too.
+ * No `assign`, guard, delay or context factory of any machine does I/O, sends, logs, counts, reads a clock or a view, draws chance, or
+ * changes an object of its context. `killEveryActor.test.ts` plays its stories, and each kind of step that a machine takes there without a
+ * kill is taken again by xstate's pure functions. In each state, what a person sees of the context is looked at too.
  */
 import { expect, it } from 'vitest';
 import { createActor, fromPromise, toPromise } from 'xstate';

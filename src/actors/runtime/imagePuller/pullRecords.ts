@@ -1,7 +1,6 @@
 /**
- * What this node has pulled and with whose credentials, below `<root-dir>/image_manager`: an intent before each pull,
- * a record after it. What cannot be read or written is taken for "the pod has to show its credentials". One operation at
- * a time.
+ * What this node has pulled and with whose credentials, below `<root-dir>/image_manager`: an intent before each pull, a record after it.
+ * What cannot be read or written is taken for "the pod has to show its credentials". One operation at a time.
  */
 
 import { own } from '../../../machines/data/own.ts';

@@ -1,6 +1,5 @@
 /**
- * Opens the runtime's lifecycle stream: CRI GetContainerEvents, else containerd's own event service. Only ids come
- * out: hints, never truth.
+ * Opens the runtime's lifecycle stream: CRI GetContainerEvents, else containerd's own event service. Only ids come out: hints, never truth.
  */
 
 import { type Client, type ClientReadableStream, Metadata, type ServiceError, status } from '@grpc/grpc-js';

@@ -1,7 +1,6 @@
 /**
- * The real DebuggerPort: a thread that speaks for the main one. Node's own debugger server would be one on a TCP port: every
- * user of the machine can connect to it, it ends the process over bytes that are no HTTP, and closing it blocks for as long as
- * a client stays.
+ * The real DebuggerPort: a thread that speaks for the main one. Node's own debugger server would be one on a TCP port: every user of the
+ * machine can connect to it, it ends the process over bytes that are no HTTP, and closing it blocks for as long as a client stays.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

@@ -15,9 +15,8 @@ export interface SysOptions {
 }
 
 /**
- * Watches one directory. Throws when the watch cannot be opened (`ENOENT`, `EMFILE`, `ENOSPC`, ...). A name that
- * appears or vanishes is looked at once, to tell which of the two it was; the order of events of one name may differ
- * from the order of its changes.
+ * Watches one directory. Throws when the watch cannot be opened (`ENOENT`, `EMFILE`, `ENOSPC`, ...). A name that appears or vanishes is
+ * looked at once, to tell which of the two it was; the order of events of one name may differ from the order of its changes.
  */
 export function watchDirectory(path: string, onEvent: (e: FsEvent) => void, onEnd: (error: Error) => void): Disposable {
   const before = statSync(path);

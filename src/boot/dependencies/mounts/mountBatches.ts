@@ -1,8 +1,7 @@
 /**
- * Calls of mount(8) and umount(8), many in one helper process: a fork of this process stops it for milliseconds, and a
- * hundred pods that come or go at once ask for hundreds. What is asked for while a helper is at work goes to the next one.
- * In a helper all run side by side, and each is answered by itself. Calls that may hang share helpers with calls for the same
- * server alone.
+ * Calls of mount(8) and umount(8), many in one helper process: a fork of this process stops it for milliseconds, and a hundred pods that
+ * come or go at once ask for hundreds. What is asked for while a helper is at work goes to the next one. In a helper all run side by side,
+ * and each is answered by itself. Calls that may hang share helpers with calls for the same server alone.
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';

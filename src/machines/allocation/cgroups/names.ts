@@ -1,7 +1,4 @@
-/**
- * Names of cgroups (resources 1.4): a name is a list of components from the root on, whatever the driver makes of it.
- * Pure.
- */
+/** Names of cgroups (resources 1.4): a name is a list of components from the root on, whatever the driver makes of it. Pure. */
 
 import type { KubeletConfiguration } from '../../config/config.ts';
 import type { Pod } from '../../kube/types.ts';

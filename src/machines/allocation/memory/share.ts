@@ -8,9 +8,7 @@ import type { ContainerMemory, ContainerShare, Held } from '../messages.ts';
 import { memoryOf } from './ledger.ts';
 import type { Block, MemoryLedger } from './machine.ts';
 
-/**
- * An init container that runs again, in a new sandbox, has nothing any more: it shares the NUMA nodes of its pod.
- */
+/** An init container that runs again, in a new sandbox, has nothing any more: it shares the NUMA nodes of its pod. */
 export function memoryShare({ entries }: MemoryLedger, pod: Pod, container: Container): Built<Pick<ContainerShare, 'mems'>> {
   const held = entries.get(pod.metadata.uid);
   const runsAgain = held !== undefined && pod.spec.initContainers?.some((c) => c.name === container.name && !isRestartableInit(c));

@@ -42,9 +42,8 @@ export interface ResizePlan {
   /** Memory first, then cpu; of each what shrinks before what grows. */
   steps: readonly ResizeStep[];
   /**
-   * With what there is nothing to tell the runtime about: a request of memory that nothing follows from, and what the
-   * runtime says itself to be in force, since an earlier node agent had it set. And with what a container of another node
-   * agent has at first sight.
+   * With what there is nothing to tell the runtime about: a request of memory that nothing follows from, and what the runtime says itself
+   * to be in force, since an earlier node agent had it set. And with what a container of another node agent has at first sight.
    */
   inForce: InForce;
 }

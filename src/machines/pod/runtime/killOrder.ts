@@ -16,9 +16,8 @@ export const MIN_CONTAINER_GRACE_SECONDS = 2;
 const MIN_POD_GRACE_SECONDS = 1;
 
 /**
- * Grace of a whole pod. `current` is what an earlier stop request came to (null or 0: there was none); the answer never
- * exceeds it. `override` is the grace asked for by the node itself (eviction, preemption); it shrinks, never extends,
- * and 0 counts.
+ * Grace of a whole pod. `current` is what an earlier stop request came to (null or 0: there was none); the answer never exceeds it.
+ * `override` is the grace asked for by the node itself (eviction, preemption); it shrinks, never extends, and 0 counts.
  */
 export function effectiveGraceSeconds(input: { pod: Pod; current?: number | null; override?: number | null }): number {
   let grace: number | null = input.current || null;

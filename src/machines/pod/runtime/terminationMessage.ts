@@ -47,10 +47,9 @@ function joinMessages(criMessage: string, text: string): string {
 }
 
 /**
- * The whole rule for one exited container. `fileText`: the tail of the termination log, null when there is none, or the
- * text of the error that reading it gave (which then is the message, and the log is not asked). `readLog` gives the last
- * bytes of the container's log as written, null when there is none; more is read than shown, because the CRI prefix of
- * each line does not count.
+ * The whole rule for one exited container. `fileText`: the tail of the termination log, null when there is none, or the text of the error
+ * that reading it gave (which then is the message, and the log is not asked). `readLog` gives the last bytes of the container's log as
+ * written, null when there is none; more is read than shown, because the CRI prefix of each line does not count.
  */
 export async function chooseTerminationMessage(
   container: RuntimeContainer,

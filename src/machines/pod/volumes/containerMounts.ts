@@ -45,10 +45,7 @@ export function recursively(m: VolumeMount, supported: boolean): Built<boolean> 
   return supported ? built(true) : because('not supported by the runtime');
 }
 
-/**
- * In the order of the manifest. A volume that is not set up refuses the container, and so does a part of one that is not
- * bound.
- */
+/** In the order of the manifest. A volume that is not set up refuses the container, and so does a part of one that is not bound. */
 export function containerMounts(
   container: Container,
   mounted: ReadonlyMap<string, MountedVolume>,

@@ -6,8 +6,7 @@ import type { PodOpKind, SourceName } from '../../pod/runtime/seen.ts';
 import { type Cause, viewKey } from '../../supervision/address.ts';
 
 /**
- * A pod that a source names and that is neither admitted nor refused yet. Its record, if there is one, is of an earlier definition
- * or life.
+ * A pod that a source names and that is neither admitted nor refused yet. Its record, if there is one, is of an earlier definition or life.
  */
 export interface Candidate {
   /** The newest definition. */

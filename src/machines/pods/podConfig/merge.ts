@@ -1,6 +1,5 @@
 /**
- * podConfig: turns complete sets of pods per source into operations (spec: pod lifecycle 1.7). Pure: state in, state
- * and operations out.
+ * podConfig: turns complete sets of pods per source into operations (spec: pod lifecycle 1.7). Pure: state in, state and operations out.
  */
 
 import { sameData } from '../../data/sameData.ts';

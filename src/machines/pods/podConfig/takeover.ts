@@ -1,8 +1,7 @@
 /**
- * Taking over static pods that another node agent started from the same manifests. A static pod's UID is a hash of its
- * text in a form that every agent has of its own, so the same manifest has another UID there. Where the runtime holds
- * a pod of the same full name, from a static source, whose containers are those of the manifest, the manifest's pod
- * takes its UID: nothing is restarted. Pure.
+ * Taking over static pods that another node agent started from the same manifests. A static pod's UID is a hash of its text in a form that
+ * every agent has of its own, so the same manifest has another UID there. Where the runtime holds a pod of the same full name, from a
+ * static source, whose containers are those of the manifest, the manifest's pod takes its UID: nothing is restarted. Pure.
  */
 
 import type { Pod } from '../../kube/types.ts';

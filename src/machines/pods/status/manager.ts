@@ -143,10 +143,9 @@ function withPhaseOf(api: PodStatus, status: PodStatus): PodStatus {
 }
 
 /**
- * What is written to the API: its own conditions of other writers and its class, ours for the rest. A terminal phase is held
- * back while something may still run (trap 27), and comes with Ready and ContainersReady False. One that the API server shows is
- * never taken back, no matter which actor said it (trap 26); `mayBeginAnew`: the object outlives what it tells of, as a mirror pod
- * does.
+ * What is written to the API: its own conditions of other writers and its class, ours for the rest. A terminal phase is held back while
+ * something may still run (trap 27), and comes with Ready and ContainersReady False. One that the API server shows is never taken back, no
+ * matter which actor said it (trap 26); `mayBeginAnew`: the object outlives what it tells of, as a mirror pod does.
  */
 export function mergeStatus(
   api: PodStatus,

@@ -1,7 +1,6 @@
 /**
- * Fencing of mutating CRI calls: one act in flight per pod UID (stops of single containers may share its place), the rest
- * queued in order, acts of an older incarnation refused. Bookkeeping only; its holder runs the jobs it starts
- * and reports their end.
+ * Fencing of mutating CRI calls: one act in flight per pod UID (stops of single containers may share its place), the rest queued in order,
+ * acts of an older incarnation refused. Bookkeeping only; its holder runs the jobs it starts and reports their end.
  */
 
 /** UIDs whose newest incarnation is remembered after their last act; the oldest are forgotten beyond this. */

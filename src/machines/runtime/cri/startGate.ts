@@ -1,9 +1,8 @@
 /**
- * How many pods the runtime is asked to start at once, and of how many it is asked to take the sandbox down. A runtime given
- * a hundred sandboxes at the same moment works on all of them, and none is ready before nearly all are; given a few at a
- * time it ends sooner, since its processes do not fight for the same cores, and the first pods are up, or gone, at once. What
- * is nearest to a running container goes first, and of what goes what is nearest to its end. Bookkeeping only; its
- * holder makes the calls.
+ * How many pods the runtime is asked to start at once, and of how many it is asked to take the sandbox down. A runtime given a hundred
+ * sandboxes at the same moment works on all of them, and none is ready before nearly all are; given a few at a time it ends sooner, since
+ * its processes do not fight for the same cores, and the first pods are up, or gone, at once. What is nearest to a running container goes
+ * first, and of what goes what is nearest to its end. Bookkeeping only; its holder makes the calls.
  */
 
 import type { CriMethod } from '../../wire/criCalls.ts';

@@ -73,9 +73,8 @@ export interface MountsGiven {
 }
 
 /**
- * Volumes were set up before the sandbox, or by an earlier daemon: this is the question for where they are. A container that
- * mounts none waits for those of its pod, too: what runs keeps them from being taken for leftovers. Parts of volumes are
- * bound now, for this container.
+ * Volumes were set up before the sandbox, or by an earlier daemon: this is the question for where they are. A container that mounts none
+ * waits for those of its pod, too: what runs keeps them from being taken for leftovers. Parts of volumes are bound now, for this container.
  */
 export async function volumeMounts(
   ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,

@@ -39,9 +39,7 @@ type Plan = Extract<GrowthPlan, { kind: 'grow' }>;
 const IDLE: GrowthOutcome = { kind: 'looked', fixed: false };
 const FIXED: GrowthOutcome = { kind: 'looked', fixed: true };
 
-/**
- * One look at the claim of a volume that stands, and what follows.
- */
+/** One look at the claim of a volume that stands, and what follows. */
 export async function growMounted(
   o: VolumeTools,
   { volume, pod, source }: GrowJob & { source: Claim },

@@ -19,9 +19,8 @@ interface InitStep {
 }
 
 /**
- * Fills in the init part and answers whether initialisation is complete. Walks from the last init container backwards,
- * because finished earlier ones may have been collected: the newest evidence decides, and everything before it counts
- * as having passed.
+ * Fills in the init part and answers whether initialisation is complete. Walks from the last init container backwards, because finished
+ * earlier ones may have been collected: the newest evidence decides, and everything before it counts as having passed.
  */
 export function initActions(input: PodActionsInput, actions: PodActions): boolean {
   const { pod, status } = input;

@@ -118,10 +118,7 @@ export function effectiveSecurity(pod: Pod, container: Container): SecurityConte
   });
 }
 
-/**
- * Refuses a container that must not run as root and would, or of which that cannot be told. `user` null: the image's
- * user is not known.
- */
+/** Refuses a container that must not run as root and would, or of which that cannot be told. `user` null: the image's user is not known. */
 export function verifyRunAsNonRoot(effective: SecurityContext, user: ImageUser | null, who: string): Built<null> {
   if (effective.runAsNonRoot !== true) return built(null);
   if (effective.runAsUser !== undefined) {

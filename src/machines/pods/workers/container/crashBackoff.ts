@@ -91,10 +91,9 @@ function withStrangeExit(entry: CrashBackoffEntry, { finishedAtMs }: Exit, input
 }
 
 /**
- * When the instance ended. Normally the wall clock tells. It cannot where the runtime's clock is another, or one of the two was
- * set: then the exit is placed a run's length after the start that the entry recorded and no later than it was first seen. So a
- * clock that is an hour behind lifts no wait, and one that is an hour ahead makes none longer. Null: the runtime does not say
- * that it ended.
+ * When the instance ended. Normally the wall clock tells. It cannot where the runtime's clock is another, or one of the two was set: then
+ * the exit is placed a run's length after the start that the entry recorded and no later than it was first seen. So a clock that is an hour
+ * behind lifts no wait, and one that is an hour ahead makes none longer. Null: the runtime does not say that it ended.
  */
 function exitAtMonoMs(entry: CrashBackoffEntry, { startedAtMs, finishedAtMs }: Exit, input: CheckBackoffInput): number | null {
   if (finishedAtMs === null) return null;
