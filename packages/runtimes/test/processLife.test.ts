@@ -1,16 +1,23 @@
 /** Containers of the process runtime outlive it, and nothing outlives them: as root with namespaces, plain, and as an ordinary user. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { ContainerConfig, PodSandboxConfig } from '@actorlet/kubelet/machines/wire/cri.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rotating } from '../../../test/rotation.ts';
-import { readStat, scanProcesses, signal } from '../src/process/container/procfs.ts';
+import { firstChild, readStat, scanProcesses, signal } from '../src/process/container/procfs.ts';
 import { calls, codeOf, containerConfig, eventually, podConfig } from './conformance.ts';
 import { logLines, marked, markedAll, startRuntime, type TestRuntime } from './processRuntime.ts';
 
 const HOST = 'actorlet.dev/host:latest';
 const root = process.getuid?.() === 0;
+const linkOf = (path: string): string => {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
+};
 const users: { name: string; uid?: number; args?: string[] }[] = [
   { name: 'as this user' },
   { name: 'as this user, plain processes', args: ['--isolation', 'plain'] },
@@ -114,14 +121,14 @@ for (const user of rotating('users of the process runtime', users, 2)) {
           return undefined;
         }
       });
-      await c.call('StopContainer', { containerId: id, timeout: 10 });
+      await c.call('StopContainer', { containerId: id, timeout: 50 });
       expect((await c.status(id)).exitCode).toBe(5);
     });
 
     it('runs commands beside the container: output, exit code, and KILL at the timeout', async () => {
       const { pod, sandboxId } = await newPod();
       const id = await c.run(pod, sh('sleep 1000', { envs: [{ key: 'WHO', value: 'inside' }] }), sandboxId);
-      const done = await c.call('ExecSync', { containerId: id, cmd: ['sh', '-c', 'echo $WHO; echo bad >&2; exit 9'], timeout: 10 });
+      const done = await c.call('ExecSync', { containerId: id, cmd: ['sh', '-c', 'echo $WHO; echo bad >&2; exit 9'], timeout: 50 });
       expect({ out: Buffer.from(done.stdout).toString(), err: Buffer.from(done.stderr).toString(), code: done.exitCode }).toEqual({
         out: 'inside\n',
         err: 'bad\n',
@@ -175,7 +182,7 @@ for (const user of rotating('users of the process runtime', users, 2)) {
 
       // The adopted ones are as manageable as before.
       const [first = ''] = ids;
-      await c.call('StopContainer', { containerId: first, timeout: 10 });
+      await c.call('StopContainer', { containerId: first, timeout: 50 });
       expect(await c.status(first)).toMatchObject({ state: 'CONTAINER_EXITED', exitCode: 143 });
       await c.call('RemovePodSandbox', { podSandboxId: sandboxId });
       await eventually('everything is gone', () => {
@@ -184,10 +191,33 @@ for (const user of rotating('users of the process runtime', users, 2)) {
       });
     });
 
-    it('notices within a moment that an adopted container was killed behind its back', async () => {
+    it('leaves no shim that was frozen when it was released', async () => {
+      const { pod, sandboxId } = await newPod();
+      const id = await c.run(pod, sh('sleep 1000'), sandboxId);
+      const shim = marked(id).find((pid) => readStat(pid)?.session === pid) ?? 0;
+      signal(shim, 'SIGSTOP');
+      signal(firstChild(shim) ?? 0, 'SIGKILL');
+      // In its place, whole and of its user: its word.
+      const word = join(runtime.rootDir, 'word');
+      writeFileSync(word, '137\n');
+      if (user.uid !== undefined) chownSync(word, user.uid, user.uid);
+      renameSync(word, join(runtime.rootDir, 'sandbox/exits', id));
+      expect(await c.exited(id)).toMatchObject({ exitCode: 137 });
+      const fds = `/proc/${runtime.pid()}/fd`;
+      const holdsAck = () => readdirSync(fds).some((fd) => linkOf(join(fds, fd)).endsWith(`${id}/ack`));
+      await eventually('the runtime has let go of it', () => !holdsAck() || undefined);
+      await eventually('the shim has ended', () => marked(id).length === 0 || undefined);
+    });
+
+    it('notices within a moment that a container was killed behind its back that it adopted, of whose start it saw no end', async () => {
       const { pod, sandboxId } = await newPod();
       const id = await c.run(pod, sh('sleep 1000'), sandboxId);
       await runtime.kill();
+      const folder = join(runtime.rootDir, 'sandbox/containers', id);
+      const stored = JSON.parse(readFileSync(join(folder, 'state.json'), 'utf8')) as { value: object };
+      const value = { ...stored.value, state: 'CONTAINER_CREATED', starting: true, shim: null };
+      writeFileSync(join(folder, 'state.json'), JSON.stringify({ ...stored, value }));
+      rmSync(join(folder, 'pid'), { force: true });
       await runtime.start();
       // A process that has just begun does not show its environment yet.
       const pids = await eventually('its processes are known', () => {

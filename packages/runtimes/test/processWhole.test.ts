@@ -125,7 +125,7 @@ describe('process runtime', () => {
     rmSync(path);
     await c.call('ReopenContainerLog', { containerId: id });
     await eventually('the new file has lines', lines);
-    await c.call('StopContainer', { containerId: id, timeout: 5 });
+    await c.call('StopContainer', { containerId: id, timeout: 50 });
     await expect(c.call('ReopenContainerLog', { containerId: id })).rejects.toThrow(/not running/);
   });
 
@@ -153,7 +153,7 @@ describe('process runtime', () => {
       });
     expect(await eventually('the server answers', () => get().catch(() => undefined))).toBe('hello from whole, you asked for /x\n');
     for (const id of [web, pause]) {
-      await c.call('StopContainer', { containerId: id, timeout: 10 });
+      await c.call('StopContainer', { containerId: id, timeout: 50 });
       expect((await c.status(id)).exitCode).toBe(0);
     }
   });
@@ -162,7 +162,7 @@ describe('process runtime', () => {
     const id = await c.run(pod, containerConfig('busy', HOST, { command: ['sh', '-c', 'while :; do :; done'] }), sandboxId);
     const used = async () => Number((await c.call('ContainerStats', { containerId: id })).stats?.cpu?.usageCoreNanoSeconds?.value ?? 0);
     await eventually('it has used a tenth of a second', async () => ((await used()) > 100_000_000 ? true : undefined));
-    await c.call('StopContainer', { containerId: id, timeout: 5 });
+    await c.call('StopContainer', { containerId: id, timeout: 50 });
   });
 });
 

@@ -69,7 +69,7 @@ export async function startInfra(i: InfraInput): Promise<{ infra: Infra; later: 
     infra.network = await later;
     return { infra, later: null };
   } catch (error) {
-    signal(pause.pid, 'SIGKILL');
+    signal(-pause.pid, 'SIGKILL');
     throw error;
   }
 }
@@ -181,7 +181,7 @@ async function up(i: InfraInput, o: { file: string; args: string[]; what: string
     if (child.pid === undefined) throw new Error('it has no pid');
     return identity(child.pid);
   } catch (error) {
-    child.kill('SIGKILL');
+    if (child.pid !== undefined) signal(-child.pid, 'SIGKILL');
     return refuse(`${o.what} cannot be had: ${(error as Error).message}`);
   } finally {
     clearTimeout(timer);

@@ -77,8 +77,8 @@ async function run(
     logDirectory: config.logDirectory ?? '',
     ...(config.linux?.cgroupParent ? { cgroupParent: config.linux.cgroupParent } : {}),
   };
-  if (oci !== undefined) await startPod(state, { s, key, config, oci });
-  state.store.saveSandbox(s);
+  if (oci === undefined) state.store.saveSandbox(s);
+  else await startPod(state, { s, key, config, oci });
   state.sandboxes.set(s.id, s);
   state.emit('created', s.id, s.id);
   state.emit('started', s.id, s.id);
@@ -94,6 +94,7 @@ async function startPod(state: State, o: { s: StoredSandbox; key: string; config
     await oci.startPod(s, config, () => {
       if (state.sandboxes.get(s.id) === s) state.store.saveSandbox(s);
     });
+    state.store.saveSandbox(s);
   } catch (error) {
     oci.stopPod(s);
     state.store.dropSandbox(s.id);

@@ -40,9 +40,11 @@ export class Processes {
     if (stat !== null) this.#row.shim = { pid, startTicks: stat.startTicks, bootId: bootId() };
   }
 
-  /** After a restart of the runtime: the same, if the process carries the container's mark. */
-  findShim(pid: number): void {
-    if (pid > 0 && hasEnv(pid, this.#mark)) this.setShim(pid);
+  /** After a restart of the runtime: the first session of processes with the container's mark is the shim's. */
+  findShim(): void {
+    const leaders = scanProcesses().filter((p) => p.session === p.pid && p.state !== 'Z' && hasEnv(p.pid, this.#mark));
+    const [shim] = leaders.sort((a, b) => a.startTicks - b.startTicks);
+    if (shim !== undefined) this.setShim(shim.pid);
   }
 
   /** Null when it has ended. */

@@ -12,13 +12,12 @@ export const MARK = 'ACTORLET_CONTAINER_ID';
 /**
  * Traps are handlers, not "ignore": a handler is undone when the command is executed, an ignored signal would stay
  * ignored. The stop signal reaches the whole process group; the shim takes note and lets the command decide.
- * $1 exit file, $2 ready file ('' when the inner shell reports it), $3 acknowledgement FIFO, $4 pid file, $5 stop signal.
+ * $1 exit file, $2 ready file ('' when the inner shell reports it), $3 acknowledgement FIFO, $4 stop signal.
  */
 const OUTER = `# Runs one container of actorlet's embedded runtime; outlives the runtime.
 x=$1 up=$2 ack=$3 s=
-trap 's=1' HUP INT QUIT ALRM TERM USR1 USR2 $5
-echo $$ >"$4"
-shift 5
+trap 's=1' HUP INT QUIT ALRM TERM USR1 USR2 $4
+shift 4
 if [ -n "$s" ]; then c=143; else
 if [ -n "$up" ]; then echo up >"$up"; fi
 exec 3>&2 2>/dev/null
@@ -98,7 +97,6 @@ export interface ShimPaths {
   exit: string;
   ready: string;
   ack: string;
-  pid: string;
 }
 
 /** The command with what must be changed last in front of it. */
@@ -124,7 +122,7 @@ export function shimCommand(spec: ShimSpec, paths: ShimPaths, isolation: Isolati
   const inner = ns.pid || ns.mount || ns.uts || ns.ipc;
   const stop = String(spec.stopSignal);
   const command = wrapCommand(spec, isolation);
-  const outer = [paths.shim, paths.exit, inner || spec.saysReady === true ? '' : paths.ready, paths.ack, paths.pid, stop];
+  const outer = [paths.shim, paths.exit, inner || spec.saysReady === true ? '' : paths.ready, paths.ack, stop];
   if (!inner) return { file: isolation.sh, args: [...outer, ...command] };
   const binds = spec.binds.flatMap((b) => ['m', b.source, b.target, b.readonly ? 'ro' : 'rw']);
   const init = [

@@ -17,7 +17,6 @@ export class ShimFiles {
       exit: layout.exit(id),
       ready: layout.ready(id),
       ack: layout.container(id, 'ack'),
-      pid: layout.container(id, 'pid'),
     };
   }
 
@@ -38,15 +37,6 @@ export class ShimFiles {
 
   dropReady(): void {
     rmSync(this.paths.ready, { force: true });
-  }
-
-  /** The shim's pid; 0 when it has not written it. */
-  pid(): number {
-    try {
-      return Number(readRegularSync(this.paths.pid, { own: true, bytesMax: WORD_BYTES_MAX }).toString('latin1').trim());
-    } catch {
-      return 0;
-    }
   }
 
   /** Releases a shim that waits after the command's end. */

@@ -173,7 +173,7 @@ export class Supervised {
   async adopt(): Promise<void> {
     const { row } = this;
     if (row.starting) {
-      this.#processes.findShim(this.#files.pid());
+      this.#processes.findShim();
       row.starting = false;
       row.startedAtMs = this.#deps.nowMs();
       row.state = 'CONTAINER_RUNNING';
@@ -183,7 +183,7 @@ export class Supervised {
       }
       this.#note();
     }
-    if (row.state !== 'CONTAINER_RUNNING') return;
+    if (row.state !== 'CONTAINER_RUNNING') return this.#detach();
     if (this.#alive()) this.#attach();
     if (this.#files.exit() !== undefined || !this.#alive()) await this.#end();
   }
@@ -309,7 +309,9 @@ export class Supervised {
     });
   }
 
+  /** A shim that was not released in time, and that nobody would release any more, ends here: it would wait for ever. */
   async #detach(): Promise<void> {
+    if (this.row.state === 'CONTAINER_EXITED') this.#processes.killShim();
     this.#files.close();
     await this.#output.detach();
   }
@@ -328,7 +330,7 @@ export class Supervised {
     return this.#exit();
   }
 
-  /** Everything that could tell us of changes is closed; processes are left alone. */
+  /** Everything that could tell us of changes is closed; a container that runs is left alone. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#detach();

@@ -24,7 +24,7 @@ export interface StoredContainer extends ContainerRow {
   plan: ContainerPlan;
   /** The shim; null before the start. */
   shim: ProcId | null;
-  /** The start was begun: if the runtime ended just then, the shim's pid file tells whether there is a process. */
+  /** The start was begun: if the runtime ended just then, there may be a process with the container's mark. */
   starting: boolean;
   /** The runtime sent KILL: an end without an exit code is then 137. */
   killed: boolean;
@@ -47,7 +47,7 @@ export function layout(rootDir: string) {
     exits,
     exit: (id: string) => join(exits, id),
     ready: (id: string) => join(exits, `${id}.up`),
-    container: (id: string, file: 'in' | 'out' | 'err' | 'ack' | 'pid' | 'state.json') => join(containers, id, file),
+    container: (id: string, file: 'in' | 'out' | 'err' | 'ack' | 'state.json') => join(containers, id, file),
     containerDir: (id: string) => join(containers, id),
     containers,
     sandboxes: join(base, 'sandboxes'),
