@@ -1,8 +1,8 @@
 /**
  * Keeps a bundle of facts for each death of a container or a pod.
  *
- * State held: deaths that wait for their bundle, where pods stand that may be stuck, the heads of the bundles.
- * Lost on restart: the first two; a death that was seen and not written yet gets no bundle.
+ * State held: deaths that wait for their bundle, kills by an unknown sender, where pods stand that may be stuck, the heads of the bundles.
+ * Lost on restart: the first three; a death that was seen and not written yet gets no bundle.
  * Rebuilt from: `<root-dir>/actorlet/deaths/*.json`.
  */
 
@@ -21,13 +21,14 @@ import {
 import type { Moment } from '@actorlet/kubelet/machines/recorder/moment.ts';
 import { LazyMoment } from '@actorlet/kubelet/machines/xstate/facts.ts';
 import { provided } from '@actorlet/kubelet/machines/xstate/provide.ts';
-import { bundleOf, bundleText } from '@actorlet/shown/src/deaths/bundle.ts';
-import { lastSaid } from '@actorlet/shown/src/deaths/gathered.ts';
+import { bundleOf, bundleText, type DeathBundle, withKernelsWord } from '@actorlet/shown/src/deaths/bundle.ts';
+import { lastSaid, wasOutOfMemory } from '@actorlet/shown/src/deaths/gathered.ts';
 import { workerWords } from '@actorlet/shown/src/workerWords.ts';
 import { fromPromise } from 'xstate';
 import { type DeathsFacts, deathsMachine, type Kept, pushedOut } from './deathsMachine.ts';
 import { BundleFiles } from './files.ts';
 import { type GatherOptions, gather } from './gather.ts';
+import type { Bundle } from './keeping.ts';
 import { mayBeStuck, type Standings } from './stuck.ts';
 
 export interface DeathsOptions extends Omit<GatherOptions, 'moment'> {
@@ -57,9 +58,9 @@ export function deathsSpec(o: DeathsOptions): ActorSpec<DeathsEvent> {
               read: fromPromise<readonly DeathHead[]>(() => bundles.read()),
               keep: fromPromise<Kept, KeepInput>(({ input }) => bundles.keep(input)),
               // Also where a pod only just got on: it is forgotten then.
-              lookout: lookout<{ standings: Standings }>(
+              lookout: lookout<{ standings: Standings; unexplained: readonly Bundle[] }>(
                 ctx.ports.clock,
-                ({ standings }) => standings.size > 0 || bundles.isAnyUnsettled(),
+                ({ standings, unexplained }) => standings.size > 0 || unexplained.length > 0 || bundles.isAnyUnsettled(),
               ),
             },
             actions: {
@@ -78,6 +79,8 @@ export function deathsSpec(o: DeathsOptions): ActorSpec<DeathsEvent> {
 interface KeepInput {
   death: Death;
   nth: number;
+  /** It was kept before its cause was known. */
+  before: Bundle | undefined;
   kept: readonly DeathHead[];
   max: number;
 }
@@ -95,6 +98,7 @@ class Facts extends LazyMoment implements DeathsFacts {
   readonly wordsOf: DeathsFacts['wordsOf'] = (uid, worker) =>
     workerWords(uid, worker, { actorAt: (path) => this.#moment.stateAt(path), nowMs: this.wallMs });
   readonly lastSaid: DeathsFacts['lastSaid'] = (uid, container) => lastSaid(this.#moment, { uid, container });
+  readonly wasOutOfMemory = (death: Death): boolean => wasOutOfMemory(this.#moment, death);
   readonly deathOf: DeathsFacts['deathOf'] = ({ pod }) => deathOf(pod, 'stuck', this.wallMs);
 }
 
@@ -126,22 +130,24 @@ class Bundles {
   }
 
   /** @throws what the file system says */
-  async keep({ death, nth, kept, max }: KeepInput): Promise<Kept> {
+  async keep({ death, nth, before, kept, max }: KeepInput): Promise<Kept> {
     const { ports, log } = this.#ctx;
     const facts = await gather(ports, { ...this.#o, moment: () => this.#o.moment(this.#ctx) }, { death, nth });
-    if (facts === null) return { head: null, removed: [] };
-    const bundle = bundleOf(facts);
+    if (facts === null) return { bundle: null, removed: [] };
+    const made = bundleOf(facts);
+    // What was kept is what this gave.
+    const bundle = before === undefined ? made : withKernelsWord(before as DeathBundle, made.kernel);
     const text = bundleText(bundle, this.#o.bytesMax);
     if (text === undefined) throw new Error(`it has more than ${this.#o.bytesMax} bytes, however much is left out`);
     const { head } = bundle;
     // Room first: a full disk is fuller with both.
-    const removed = pushedOut(kept, head, max).filter(({ id }) => id !== head.id);
+    const removed = pushedOut(kept, head, max);
     for (const { id } of removed) await this.#files.remove(id);
     await this.#files.write(head.id, text);
     this.#complained = '';
     this.#counts.kept.inc({ kind: head.kind });
     log.info({ pod: `${head.pod.namespace}/${head.pod.name}`, uid: head.pod.uid, container: head.container, death: head.id }, head.title);
-    return { head, removed };
+    return { bundle, removed };
   }
 
   publish(kept: readonly DeathHead[]): void {

@@ -12,13 +12,16 @@ import { projecting } from '@actorlet/kubelet/machines/xstate/projection.ts';
 import { unprovided, unprovidedAction } from '@actorlet/kubelet/machines/xstate/provide.ts';
 import { setupWith } from '@actorlet/kubelet/machines/xstate/setup.ts';
 import { assign, not } from 'xstate';
-import { BURST_MAX, nthOf, type Queue, queued, REFILL_MS, sorted, surplus } from './keeping.ts';
+import { BURST_MAX, type Bundle, isUnexplained, nthOf, type Queue, queued, REFILL_MS, sorted, surplus } from './keeping.ts';
 import { lookAt, type Standings, type Stuckness, stuckDeath } from './stuck.ts';
 
 /** From a death to its bundle: last lines of logs, events and the kernel's words come a moment later. */
 const SETTLE_MS = 1_500;
 /** Between two looks for pods that are stuck. */
 const LOOK_EVERY_MS = 15_000;
+/** For how long, and of how many deaths, the kernel's word is waited for. */
+const EXPLAINED_WITHIN_MS = 600_000;
+const UNEXPLAINED_MAX = 20;
 
 interface DeathsInput {
   /** Bundles kept at most. */
@@ -27,12 +30,13 @@ interface DeathsInput {
 }
 export interface DeathsFacts extends Moment, Pick<Stuckness, 'wordsOf' | 'lastSaid'> {
   readonly records: ReadonlyMap<string, PodRecord>;
+  wasOutOfMemory(death: Death): boolean;
   /** What a death of this pod has in common with any other. */
   deathOf(record: PodRecord): Death;
 }
-/** What came of one bundle. `head` null: it was no death after all. */
+/** What came of one bundle. Null: it was no death after all. */
 export interface Kept {
-  head: DeathHead | null;
+  bundle: Bundle | null;
   removed: readonly DeathHead[];
 }
 interface Context extends DeathsInput, Queue {
@@ -40,6 +44,8 @@ interface Context extends DeathsInput, Queue {
   kept: readonly DeathHead[];
   /** Its bundle is being written. */
   present: Death | null;
+  /** Killed by an unknown sender: the kernel's word may come later than the bundle. */
+  unexplained: readonly Bundle[];
   standings: Standings;
   /** Bundles that may be written before the next pause, and the monotonic time of the last refill. */
   room: number;
@@ -54,7 +60,7 @@ const effects = setup({
     /** Heads of the bundles on disk. */
     read: unprovided<readonly DeathHead[]>(),
     /** Gathers the facts and writes the bundle; removes those that it pushes out. */
-    keep: unprovided<Kept, { death: Death; nth: number; kept: readonly DeathHead[]; max: number }>(),
+    keep: unprovided<Kept, { death: Death; nth: number; before: Bundle | undefined; kept: readonly DeathHead[]; max: number }>(),
     lookout: unprovidedLookout(),
   },
   actions: {
@@ -75,14 +81,17 @@ export const deathsMachine = effects
           enqueue({ type: 'report', params: { what: 'left', why: '', death: null, count: next.left - context.left } });
       }),
       look: assign(({ context }) => {
-        const { wallMs, records, wordsOf, lastSaid, deathOf } = facts();
+        const { wallMs, records, wordsOf, lastSaid, deathOf, wasOutOfMemory } = facts();
         const o: Stuckness = { nowMs: wallMs, afterMs: context.stuckAfterMs, wordsOf, lastSaid };
         const { standings, stuck } = lookAt(context.standings, records, o);
         const deaths = stuck.flatMap(({ uid, standing }) => {
           const record = records.get(uid);
           return record === undefined ? [] : [stuckDeath(deathOf(record), standing, wallMs)];
         });
-        return { standings, ...queued(context, deaths, context.kept) };
+        const { waiting, left } = queued(context, deaths, context.kept);
+        const unexplained = context.unexplained.filter(({ death }) => wallMs - death.atMs < EXPLAINED_WITHIN_MS);
+        const explained = unexplained.flatMap(({ death }): Death[] => (wasOutOfMemory(death) ? [{ ...death, kind: 'oom' }] : []));
+        return { standings, unexplained, waiting: [...waiting, ...explained], left };
       }),
       refill: assign(({ context }) => {
         const now = facts().monoMs;
@@ -91,10 +100,12 @@ export const deathsMachine = effects
         return { room: Math.min(BURST_MAX, context.room + more), refilledMonoMs: context.refilledMonoMs + more * REFILL_MS };
       }),
       begin: assign(({ context: { waiting, room } }) => ({ present: waiting[0] ?? null, waiting: waiting.slice(1), room: room - 1 })),
-      learn: assign(({ context }, { head, removed }: Kept) => {
-        const gone = new Set(removed.map(({ id }) => id));
+      learn: assign(({ context }, { bundle, removed }: Kept) => {
+        const made = bundle === null ? [] : [bundle];
+        const gone = new Set([...removed, ...made.map(({ head }) => head)].map(({ id }) => id));
         const kept = context.kept.filter(({ id }) => !gone.has(id));
-        return { kept: head === null ? kept : sorted([...kept, head]), present: null, error: null };
+        const unexplained = [...others(context), ...made.filter(({ death }) => isUnexplained(death))].slice(-UNEXPLAINED_MAX);
+        return { kept: sorted([...kept, ...made.map(({ head }) => head)]), unexplained, present: null, error: null };
       }),
     },
     guards: {
@@ -108,8 +119,8 @@ export const deathsMachine = effects
       ...{ kept: kept.length, waiting: waiting.length, left, standing: standings.size, room, error },
     })),
     context: ({ input }) => ({
-      ...{ ...input, kept: [], waiting: [], left: 0, present: null, standings: new Map(), room: BURST_MAX },
-      ...{ refilledMonoMs: facts().monoMs, error: null },
+      ...{ ...input, kept: [], waiting: [], left: 0, present: null, unexplained: [], standings: new Map() },
+      ...{ room: BURST_MAX, refilledMonoMs: facts().monoMs, error: null },
     }),
     initial: 'reading',
     on: { 'deaths.seen': { actions: ['take'] } },
@@ -168,7 +179,10 @@ export const deathsMachine = effects
         },
         invoke: {
           src: 'keep',
-          input: ({ context: { present, kept, max } }) => ({ death: required(present), nth: nthOf(required(present), kept), kept, max }),
+          input: ({ context: { present, unexplained, kept, max } }) => {
+            const death = required(present);
+            return { death, nth: nthOf(death, kept), before: unexplained.find((b) => b.death.key === death.key), kept, max };
+          },
           onDone: {
             target: 'kept',
             actions: [
@@ -185,7 +199,7 @@ export const deathsMachine = effects
                   ...{ what: 'unwritten' as const, why: messageOf(event.error), death: context.present, count: 1 },
                 }),
               },
-              assign(({ event }) => ({ error: messageOf(event.error), present: null })),
+              assign(({ context, event }) => ({ error: messageOf(event.error), present: null, unexplained: others(context) })),
             ],
           },
         },
@@ -205,6 +219,9 @@ export const deathsMachine = effects
 function unknownOf(deaths: readonly Death[], present: Death | null): readonly Death[] {
   return present === null ? deaths : deaths.filter(({ key }) => key !== present.key);
 }
+function others({ unexplained, present }: Context): Bundle[] {
+  return unexplained.filter(({ death }) => death.key !== present?.key);
+}
 
 function required<T>(value: T | null): T {
   if (value === null) throw new Error('a bundle is written while none waits');
@@ -213,5 +230,5 @@ function required<T>(value: T | null): T {
 
 /** Bundles that go for a new one. */
 export function pushedOut(kept: readonly DeathHead[], head: DeathHead, max: number): DeathHead[] {
-  return surplus([...kept, head], max);
+  return surplus([...kept.filter(({ id }) => id !== head.id), head], max).filter(({ id }) => id !== head.id);
 }

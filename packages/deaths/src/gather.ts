@@ -25,6 +25,7 @@ import {
   probesOf,
   programsOf,
   secretsOfPod,
+  wasOutOfMemory,
 } from '@actorlet/shown/src/deaths/gathered.ts';
 import { LOG_BYTES_MAX, logTail } from '@actorlet/shown/src/deaths/logTail.ts';
 import { redacted } from '@actorlet/shown/src/deaths/redact.ts';
@@ -59,7 +60,7 @@ export async function gather(
   const { uid } = seen.pod;
   const record = m.read(podsView)?.records.get(uid);
   const events = eventsOf(m, uid);
-  const death = judged(seen, { events, record });
+  const death = judged(seen, { events, record, outOfMemory: wasOutOfMemory(m, seen) });
   if (death === null) return null;
   const container = containerOf(record?.pod, death.container);
   const { hidden, said } = hiding([...o.secrets.of(uid), ...secretsOfPod(record?.pod)], {

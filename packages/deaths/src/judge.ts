@@ -2,6 +2,7 @@
 import type { RecordedEvent } from '@actorlet/kubelet/machines/foundation/messages.ts';
 import { type PodRecord, verdictOf } from '@actorlet/kubelet/machines/pods/manager/messages.ts';
 import type { Death } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
+import { isUnexplained } from './keeping.ts';
 
 /** Clocks of runtime and node may differ, and times of the API are cut to seconds. */
 const MARGIN_MS = 2_000;
@@ -22,7 +23,10 @@ export function stopSaid(death: Death, events: readonly RecordedEvent[]): Record
 }
 
 /** Null: it is none. A container that the node stopped for a change, or because somebody asked, did not end badly. */
-export function judged(death: Death, o: { events: readonly RecordedEvent[]; record: PodRecord | undefined }): Death | null {
+export function judged(
+  death: Death,
+  o: { events: readonly RecordedEvent[]; record: PodRecord | undefined; outOfMemory: boolean },
+): Death | null {
   const verdict = o.record === undefined ? null : verdictOf(o.record);
   if (death.kind === 'evicted' || death.kind === 'refused') {
     if (verdict === null) return death;
@@ -35,5 +39,5 @@ export function judged(death: Death, o: { events: readonly RecordedEvent[]; reco
   if (death.kind === 'oom' || death.kind === 'start') return death;
   // A pod that this node ends has a bundle as a whole.
   if (said !== undefined || verdict?.kind === 'evicted' || verdict?.kind === 'refused') return null;
-  return death;
+  return isUnexplained(death) && o.outOfMemory ? { ...death, kind: 'oom' } : death;
 }

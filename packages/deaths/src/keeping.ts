@@ -11,6 +11,18 @@ const LOOP_GAP_MS = 10_000;
 export const BURST_MAX = 20;
 export const REFILL_MS = 2_000;
 
+const SIGKILL = 9;
+
+/** What a bundle begins with; the rest of it is the actor's matter. */
+export interface Bundle {
+  head: DeathHead;
+  death: Death;
+}
+/** Killed by an unknown sender: it may turn out that it was the kernel. */
+export function isUnexplained({ kind, end }: Pick<Death, 'kind' | 'end'>): boolean {
+  return kind === 'signal' && end?.signal === SIGKILL;
+}
+
 export interface Queue {
   waiting: readonly Death[];
   /** Deaths that got no bundle, since the daemon started. */

@@ -74,6 +74,32 @@ describe('a container that ends badly', () => {
     await dead(h, 'hook');
     for (const name of ['web', 'hook']) expect(JSON.stringify(withoutPrivate(bundle(h, name)))).not.toContain('queue is full');
   });
+
+  it('was killed by the kernel, where that is said before its bundle is written, or later', async () => {
+    await using h = await node({ kernelLog: true });
+    const killed = async (name: string) => {
+      h.write(name, pod(name, { life: 'run=3s,exit=137;run=forever', container: { resources: { limits: { memory: '24Mi' } } } }));
+      await h.until('it runs', () => h.running(name).length === 1);
+      const [{ id } = { id: '' }] = h.running(name);
+      const detail = `oom_memcg=/pod,task_memcg=/kubepods/pod/${id},task=app,pid=7,uid=0`;
+      const oom = `oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,${detail}`;
+      return () => h.kernelLog.say(['app invoked oom-killer: order=0', oom, 'Memory cgroup out of memory: Killed process 7 (app)']);
+    };
+    const cause = 'killed by the kernel: it reached its memory limit of 24 MiB, 3s after its start';
+    (await killed('soon'))();
+    await dead(h, 'soon');
+    expect(titles(h, 'soon')).toEqual([cause]);
+    const late = await killed('late');
+    await dead(h, 'late');
+    expect(titles(h, 'late')).toEqual(['ended by signal 9 (SIGKILL), 3s after its start']);
+    const [{ id = '' } = {}] = of(h, 'late');
+    late();
+    await h.until('its cause is told', () => titles(h, 'late')[0] === cause, 60_000);
+    expect(of(h, 'late').map((d) => [d.id, d.kind])).toEqual([[id, 'oom']]);
+    expect(textOf(h, 'late')).toMatch(/Raise resources.limits.memory[\s\S]*Killed process 7/);
+    expect(files(h)).toHaveLength(2);
+    expect(await h.metrics.render()).toContain('actorlet_deaths_total{kind="oom"} 2');
+  });
 });
 
 describe('a pod that does not get on', () => {

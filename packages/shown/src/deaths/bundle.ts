@@ -170,6 +170,13 @@ export function bundleOf(f: DeathFacts): DeathBundle {
   };
 }
 const MESSAGE_CHARS_MAX = 4096;
+
+/** The same, when it became known after it was kept that the kernel killed it for want of memory. */
+export function withKernelsWord(b: DeathBundle, kernel: readonly string[]): DeathBundle {
+  const death: Death = { ...b.death, kind: 'oom' };
+  const told = { ...b, death, kernel, graceSeconds: 0 };
+  return { ...b, death, kernel, head: { ...b.head, kind: 'oom', title: cut(titleOf(told), LINE_CHARS_MAX) }, next: whatNext(told) };
+}
 /** Lines of `why` below that of a container: they repeat its messages. */
 const SAID = /^ {6}\S/;
 

@@ -5,6 +5,7 @@ import { userOfImage } from '@actorlet/kubelet/machines/kube/imageRef.ts';
 import type { Container, Probe } from '@actorlet/kubelet/machines/kube/podTable.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import { PROBE_FIELDS, PROBE_NAMES, PROBE_TYPES } from '@actorlet/kubelet/machines/pod/probes/probes.ts';
+import { statusesView } from '@actorlet/kubelet/machines/pods/status/messages.ts';
 import type { Death } from '@actorlet/kubelet/machines/reclaim/deaths/messages.ts';
 import { pressureView } from '@actorlet/kubelet/machines/reclaim/eviction/messages.ts';
 import { imagesOfPod } from '@actorlet/kubelet/machines/reclaim/imageGc/imageGc.ts';
@@ -64,13 +65,24 @@ function probeHow({ httpGet, tcpSocket, grpc, exec, ...times }: Probe): string {
 }
 
 /** Of the kernel's reports those that are about this container, or its pod. */
-export function kernelLines(m: Pick<Moment, 'read'>, { end, pod, kind }: Death): string[] {
-  const all = m.read(oomView)?.reports ?? [];
-  const own = all.filter(({ group }) => end !== undefined && end.containerId !== '' && group.includes(end.containerId));
+export function kernelLines(m: Pick<Moment, 'read'>, death: Death): string[] {
+  const own = reportsOf(m, death);
   if (own.length > 0) return own.flatMap(({ lines }) => lines).slice(-KERNEL_LINES_MAX);
   // The container may have been killed for a process in a group of its own.
-  const ofPod = all.findLast((report) => isAbout(report, pod.uid));
-  return kind === 'oom' || kind === 'evicted' ? (ofPod?.lines ?? []).slice(-KERNEL_LINES_MAX) : [];
+  const ofPod = m.read(oomView)?.reports.findLast((report) => isAbout(report, death.pod.uid));
+  return death.kind === 'oom' || death.kind === 'evicted' ? (ofPod?.lines ?? []).slice(-KERNEL_LINES_MAX) : [];
+}
+/** Whether the kernel killed it for want of memory, as its log says, or the runtime. Both may say it only later. */
+export function wasOutOfMemory(m: Pick<Moment, 'read'>, death: Death): boolean {
+  const { containerStatuses = [], initContainerStatuses = [] } = m.read(statusesView)?.get(death.pod.uid)?.status ?? {};
+  const ends = [...initContainerStatuses, ...containerStatuses].flatMap((c) => [c.state.terminated, c.lastState.terminated]);
+  const id = death.end?.containerId ?? '';
+  const saidSo = ends.some((end) => end?.reason === 'OOMKilled' && id !== '' && end.containerID?.endsWith(id) === true);
+  return saidSo || reportsOf(m, death).length > 0;
+}
+function reportsOf(m: Pick<Moment, 'read'>, { end }: Death): readonly OomReport[] {
+  const id = end?.containerId ?? '';
+  return id === '' ? [] : (m.read(oomView)?.reports ?? []).filter(({ group }) => group.includes(id));
 }
 const KERNEL_LINES_MAX = 24;
 function isAbout({ group }: OomReport, uid: string): boolean {
