@@ -122,7 +122,7 @@ export class Daemon {
   }
 
   async healthz(): Promise<string> {
-    const answer = await fetch(`http://127.0.0.1:${this.#ports.healthz}/healthz`, { signal: AbortSignal.timeout(5_000) });
+    const answer = await fetch(`http://127.0.0.1:${this.#ports.healthz}/healthz`, { signal: AbortSignal.timeout(30_000) });
     return answer.text();
   }
 

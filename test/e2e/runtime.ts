@@ -98,7 +98,7 @@ export interface ExecResult {
 }
 /** Runs a shell line inside a container, through the runtime. */
 export async function exec(lab: Containerd, id: string, script: string): Promise<ExecResult> {
-  const r = await call(lab.cri, 'ExecSync', { containerId: id, cmd: ['sh', '-c', script], timeout: 10 });
+  const r = await call(lab.cri, 'ExecSync', { containerId: id, cmd: ['sh', '-c', script], timeout: 60 });
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('utf8').trim();
   return { code: r.exitCode, out: text(r.stdout), err: text(r.stderr) };
 }

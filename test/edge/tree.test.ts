@@ -148,9 +148,7 @@ describe('under the real supervision', () => {
     const found = await registry.ask<CheckpointEvent, CheckpointFound>(
       checkpointAddr,
       (replyTo) => ({ type: 'checkpoint.get', name: 'doc', replyTo }),
-      {
-        timeoutMs: 2000,
-      },
+      { timeoutMs: 30_000 },
     );
     expect(found).toEqual({ kind: 'reply', value: { found: true, value: [1, 2] } });
   });

@@ -225,7 +225,7 @@ class Tool implements Disposable {
 }
 
 it('is debugged through the admin socket alone, and outlives a breakpoint', { timeout: 120_000 }, async () => {
-  const stallMs = 1_500;
+  const stallMs = 3_000;
   await using node = await startNode({ startTimeoutMs: 90_000, runtime: 'hollow', env: { ACTORLET_STALL_LIMIT_MS: String(stallMs) } });
   const pid = node.pid ?? 0;
   const before = listeners(pid);

@@ -149,7 +149,8 @@ describe('a watch', () => {
   it('takes a version that is a number, and 0 seconds for no limit', async () => {
     const { kube } = server();
     const api = kube.connect({ power: { on: true }, clock: createClock() });
-    const opts = { timeoutMs: null, signal: AbortSignal.timeout(100) };
+    const given = new AbortController();
+    const opts = { timeoutMs: null, signal: given.signal };
     const codeOf = async (query: Record<string, string>): Promise<number> => {
       const watch = await api.watch({ path: MAPS, query }, opts);
       return watch.ok ? 200 : watch.failure.code;
@@ -159,6 +160,7 @@ describe('a watch', () => {
     const read = async (): Promise<void> => {
       for await (const line of watch.ok ? watch.lines : []) throw new Error(line);
     };
+    setTimeout(() => given.abort(), 20);
     await expect(read()).rejects.toThrow('aborted');
   });
 });

@@ -106,6 +106,24 @@ const execUser = (script: string) => ({
   exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'sh', args: [script, `${script}.count`], interactiveMode: 'Never' },
 });
 const opts = (o: Partial<KubeCallOptions> = {}): KubeCallOptions => ({ timeoutMs: 20_000, signal: new AbortController().signal, ...o });
+/** A clock whose timers wait until they all are over. */
+function byHand() {
+  const armed = new Map<number, () => void>();
+  let last = 0;
+  const clock = {
+    ...createClock(),
+    setTimeout(fn: () => void) {
+      last += 1;
+      armed.set(last, fn);
+      return last;
+    },
+    clearTimeout: (id: unknown) => void armed.delete(Number(id)),
+  };
+  const pass = (): void => {
+    for (const overdue of [...armed.values()]) overdue();
+  };
+  return { clock, pass };
+}
 const failureOf = (r: KubeResult) => {
   if (r.ok) throw new Error(`answered ${r.code}`);
   return r.failure;
@@ -285,12 +303,14 @@ describe('the API client', () => {
     });
   });
   it('gives up after its time, and when asked to', async () => {
-    handler = () => {};
-    const { kube } = await api();
-    expect(failureOf(await kube.request({ verb: 'PUT', path: '/x', body: {} }, opts({ timeoutMs: 300 })))).toMatchObject({
-      reason: 'Timeout',
-      outcome: 'unknown',
-    });
+    const { promise: there, resolve: come } = Promise.withResolvers<void>();
+    handler = () => come();
+    const { clock, pass } = byHand();
+    const { kube } = await api({ clock });
+    const put = kube.request({ verb: 'PUT', path: '/x', body: {} }, opts());
+    await there;
+    pass();
+    expect(failureOf(await put)).toMatchObject({ reason: 'Timeout', outcome: 'unknown' });
     const abort = new AbortController();
     const call = kube.request({ verb: 'GET', path: '/x' }, opts({ signal: abort.signal }));
     abort.abort();
@@ -299,8 +319,8 @@ describe('the API client', () => {
   it('takes a switch of protocols that it did not ask for as an answer', async () => {
     handler = (req) => void req.socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n');
     const { kube } = await api();
-    expect(failureOf(await kube.request({ verb: 'PUT', path: '/x', body: {} }, opts({ timeoutMs: 500 })))).toMatchObject({ code: 101 });
-    expect(await kube.watch({ path: '/pods' }, opts({ timeoutMs: 500 }))).toMatchObject({ ok: false, failure: { code: 101 } });
+    expect(failureOf(await kube.request({ verb: 'PUT', path: '/x', body: {} }, opts()))).toMatchObject({ code: 101 });
+    expect(await kube.watch({ path: '/pods' }, opts())).toMatchObject({ ok: false, failure: { code: 101 } });
   });
   it('reads a rotated certificate and a rotated token without a restart', async () => {
     const peers: string[] = [];
@@ -446,17 +466,12 @@ describe('a watch', () => {
       res.write('{"a":1}\n');
       later = () => void res.write('{"b":2}\n');
     };
-    const armed = new Map<number, () => void>();
-    const clock = {
-      ...createClock(),
-      setTimeout: (fn: () => void) => armed.set(armed.size, fn).size - 1,
-      clearTimeout: (id: unknown) => void armed.delete(Number(id)),
-    };
+    const { clock, pass } = byHand();
     const { kube } = await api({ clock });
     const abort = new AbortController();
-    const stream = (await open(kube, { timeoutMs: 2_000, signal: abort.signal }))[Symbol.asyncIterator]();
+    const stream = (await open(kube, { signal: abort.signal }))[Symbol.asyncIterator]();
     expect((await stream.next()).value).toBe('{"a":1}');
-    for (const overdue of armed.values()) overdue();
+    pass();
     later();
     expect((await stream.next()).value).toBe('{"b":2}');
     abort.abort();

@@ -252,7 +252,7 @@ class Instance implements Containerd {
         // Ended meanwhile.
       }
     }
-    await until('shims and containers to end', () => processes().length === 0, { timeoutMs: 5000 }).catch(() => {});
+    await until('shims and containers to end', () => processes().length === 0, { timeoutMs: 30_000 }).catch(() => {});
     removeMounts(this.dir);
     removeBridge(this.bridge);
     removeCgroups(this.cgroupParent);

@@ -170,6 +170,7 @@ it('a runtime that comes up after the daemon: no pod is refused for the cgroups 
   await lab.start();
   const pods = await Promise.all(names.map((name) => daemon.phase(name, 'Running', 60_000)));
   const started = pods.map((p) => Date.parse(p.status.containerStatuses?.[0]?.state.running?.startedAt ?? ''));
-  expect(Math.max(...started) - Math.min(...started)).toBeLessThanOrEqual(2_000);
+  // A machine that is busy adds to it; a pod that was refused would wait for 10 s.
+  expect(Math.max(...started) - Math.min(...started)).toBeLessThan(9_000);
   expect((await daemon.events()).filter((e) => e.reason === 'FailedCreatePodContainer')).toEqual([]);
 });

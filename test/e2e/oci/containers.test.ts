@@ -277,7 +277,7 @@ for (const who of rotating('users of kind oci', ['root', 'user'] as const, 2))
       await runtime.start();
       expect(await c.exited(ends)).toMatchObject({ exitCode: 9 });
       expect((await c.status(lives)).state).toBe('CONTAINER_RUNNING');
-      expect((await c.call('ExecSync', { containerId: lives, cmd: ['true'], timeout: 5 })).exitCode).toBe(0);
+      expect((await c.call('ExecSync', { containerId: lives, cmd: ['true'], timeout: 60 })).exitCode).toBe(0);
       const prober = createProber(layout(runtime.rootDir).streaming);
       const dial = () => prober.tcpDial({ host: p.ip, port: 8080 }, { signal: new AbortController().signal });
       await eventually('its network is reached', () =>

@@ -211,7 +211,7 @@ describe('after kill -9 of the daemon', () => {
 });
 
 async function metrics(): Promise<string> {
-  return (await fetch(`${daemon.readOnlyUrl}/metrics/probes`, { signal: AbortSignal.timeout(5_000) })).text();
+  return (await fetch(`${daemon.readOnlyUrl}/metrics/probes`, { signal: AbortSignal.timeout(30_000) })).text();
 }
 
 /** A gRPC health server inside the network namespace of that process; it obeys lines on its input. */

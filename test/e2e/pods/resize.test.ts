@@ -75,7 +75,7 @@ afterAll(async () => {
 /** The first of these files that the container sees of its own cgroup. */
 async function cgroup(...files: string[]): Promise<string> {
   const script = files.map((f) => `cat /sys/fs/cgroup/${f} 2>/dev/null`).join(' || ');
-  const { stdout } = await call(cri, 'ExecSync', { containerId, cmd: ['sh', '-c', script], timeout: 20 });
+  const { stdout } = await call(cri, 'ExecSync', { containerId, cmd: ['sh', '-c', script], timeout: 60 });
   return new TextDecoder().decode(stdout).trim();
 }
 const memoryMax = async () => Number(await cgroup('memory/memory.limit_in_bytes', 'memory.max'));

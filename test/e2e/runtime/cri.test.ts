@@ -139,7 +139,7 @@ describe('the CRI port on a real containerd', () => {
     });
     const abort = new AbortController();
     const { seen, ended } = await listen(abort.signal);
-    const result = await call(cri, 'ExecSync', { containerId, cmd: ['sh', '-c', 'echo hello; exit 3'], timeout: 5 });
+    const result = await call(cri, 'ExecSync', { containerId, cmd: ['sh', '-c', 'echo hello; exit 3'], timeout: 60 });
     expect(result.exitCode).toBe(3);
     expect(Buffer.from(result.stdout).toString()).toBe('hello\n');
     await call(cri, 'StopPodSandbox', { podSandboxId: sandboxId });

@@ -84,7 +84,7 @@ it('keeps every container over a containerd that hangs, and goes on when it answ
     await lab.freeze(false);
   }
   const backAt = performance.now();
-  await daemon.phase('thawed', 'Running', 20_000);
+  await daemon.phase('thawed', 'Running', BACK_MS);
   console.log(`runtime thawed -> pod running ${(performance.now() - backAt).toFixed(0)} ms`);
   expect(await running(lab)).toMatchObject(before);
   expect(daemon.pid).toBe(pid);

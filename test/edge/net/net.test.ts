@@ -23,7 +23,7 @@ function tempDir(): string {
 const get = (
   url: string,
   more: Partial<{ headers: Record<string, string[]>; timeoutMs: number; bytesMax: number; signal: AbortSignal }> = {},
-) => net.httpGet(url, { headers: {}, timeoutMs: 3000, bytesMax: 1000, signal: new AbortController().signal, ...more });
+) => net.httpGet(url, { headers: {}, timeoutMs: 30_000, bytesMax: 1000, signal: new AbortController().signal, ...more });
 const ok = async (): Promise<HttpReply> => ({ status: 200, body: 'ok' });
 const overSocket = async (socketPath: string, path = '/'): Promise<string> => (await askHttps({ socketPath, path })).body;
 

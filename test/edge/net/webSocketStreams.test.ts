@@ -12,7 +12,6 @@ import { until } from '../harness.ts';
 import { type Command, failure, spdyRuntime, success } from '../spdyRuntime.ts';
 
 const V5 = 'v5.channel.k8s.io';
-const WAIT_MS = 5_000;
 const enders: (() => void)[] = [];
 afterEach(() => {
   for (const end of enders.splice(0).reverse()) end();
@@ -49,8 +48,8 @@ function connect(url: string, protocols: string | string[] = V5) {
   });
   enders.push(() => ws.terminate());
   const text = (channel: number) => Buffer.concat(heard.filter((m) => m[0] === channel).map((m) => m.subarray(1))).toString();
-  const open = () => until(() => ws.readyState === WebSocket.OPEN || ended.refusal !== '', WAIT_MS);
-  const closed = () => until(() => ended.code !== 0 || ended.refusal !== '', WAIT_MS);
+  const open = () => until(() => ws.readyState === WebSocket.OPEN || ended.refusal !== '');
+  const closed = () => until(() => ended.code !== 0 || ended.refusal !== '');
   const status = () => JSON.parse(text(3)) as Record<string, unknown>;
   return {
     ws,
@@ -89,7 +88,7 @@ describe('a command over WebSocket', () => {
     client.send(0, 'more');
     client.send(9, 'no such channel');
     client.ws.send(Buffer.of(255, 0));
-    await until(() => r.commands[0]?.inputEnded === true, WAIT_MS);
+    await until(() => r.commands[0]?.inputEnded === true);
     const [c] = r.commands;
     expect([c?.input, c?.sizes]).toEqual(['typed more', [{ Width: 80, Height: 24 }]]);
     c?.end(success);
@@ -100,9 +99,9 @@ describe('a command over WebSocket', () => {
   it('ends at the runtime when the client goes', async () => {
     const r = await runtime(3, () => {});
     const client = connect(await serve(r.url, channels()));
-    await until(() => (r.commands[0]?.streams.size ?? 0) === 3, WAIT_MS);
+    await until(() => (r.commands[0]?.streams.size ?? 0) === 3);
     client.ws.terminate();
-    await until(() => r.commands[0]?.gone === true, WAIT_MS);
+    await until(() => r.commands[0]?.gone === true);
   });
 
   it.each([
@@ -145,10 +144,10 @@ describe('a command over WebSocket', () => {
       const still = sent > 0 && sent === before;
       before = sent;
       return still;
-    }, WAIT_MS);
+    });
     expect(sent).toBeLessThan(32 * 1024 * 1024);
     client.ws.resume();
-    await until(() => client.ended.code !== 0, 20_000);
+    await until(() => client.ended.code !== 0);
     expect(client.text(1)).toHaveLength(sent);
     expect(client.status()).toEqual(success);
   });
@@ -204,9 +203,9 @@ describe('a port over WebSocket', () => {
     expect([asked, named]).toEqual([['portforward.k8s.io'], NAME]);
     const heard = () => Buffer.concat(tunnel.frames.map(({ channel, bytes }) => Buffer.concat([Buffer.of(channel), bytes]))).toString();
     tunnel.send('f'.charCodeAt(0), 'rames');
-    await until(() => heard() === 'early FRAMES', WAIT_MS);
+    await until(() => heard() === 'early FRAMES');
     tunnel.close();
-    await until(() => f.open[0]?.closed === true, WAIT_MS);
+    await until(() => f.open[0]?.closed === true);
   });
 
   it('passes a refusal of the runtime on', async () => {

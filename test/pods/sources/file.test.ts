@@ -373,12 +373,12 @@ describe('the path itself', () => {
   });
 });
 
-it('brings a manifest renamed into place to podConfig within a fraction of a second of real time', async () => {
+it('brings a manifest renamed into place to podConfig before the next listing is due', async () => {
   const s = start(t.dir, { clock: createClock() });
   await until(s, () => sets(s).length > 0, { ticking: false });
   await writeFile(t.file('.tmp'), yaml('web'));
   await rename(t.file('.tmp'), t.file('web.yaml'));
-  await until(s, () => names(s)[0] === 'web-n1', { ticking: false, withinMs: 500 });
+  await until(s, () => names(s)[0] === 'web-n1', { ticking: false, withinMs: 15_000 });
 });
 
 it('names a file that needs too much to decode, and takes the others', async () => {
