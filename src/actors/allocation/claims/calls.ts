@@ -36,20 +36,15 @@ type Method = 'NodePrepareResources' | 'NodeUnprepareResources';
 
 export class DraCalls {
   readonly #ctx: Pick<ActorCtx, 'ports' | 'log' | 'publish' | 'registry'>;
-  readonly #dra: Dra;
-  readonly #metrics: ClaimMetrics;
+  readonly #o: DraCallsOptions;
   readonly #calls: PeerCalls;
-  readonly #steps: ClaimSteps;
   /** By stamp, in the order in which they registered. */
   readonly #connections = new Map<string, Connected>();
 
-  constructor(ctx: Pick<ActorCtx, 'ports' | 'log' | 'publish' | 'registry'>, { dra, metrics, steps }: DraCallsOptions) {
+  constructor(ctx: Pick<ActorCtx, 'ports' | 'log' | 'publish' | 'registry'>, o: DraCallsOptions) {
     this.#ctx = ctx;
+    this.#o = o;
     this.#calls = peerCalls(ctx, peerViews.claims);
-
-    this.#dra = dra;
-    this.#metrics = metrics;
-    this.#steps = steps;
   }
 
   /** Until the function it gives is called. */
@@ -64,7 +59,7 @@ export class DraCalls {
       else this.#calls.failed(about, `${endpoint} does not answer`);
       send({ type: 'connection.changed', connected });
     };
-    const connection = this.#dra.connect(endpoint, { service, changed });
+    const connection = this.#o.dra.connect(endpoint, { service, changed });
     this.#connections.set(stamp, Object.assign(of, { connection }));
     return () => {
       this.#connections.delete(stamp);
@@ -139,7 +134,7 @@ export class DraCalls {
     const [uid = ''] = record.pods;
     const of = { about: `ResourceClaim ${claimKey(record)}`, uid };
     const followed = (driver: string) => this.#calls.during({ ...driverCall(driver, method), ...of }, () => work(driver));
-    const ask = (driver: string) => this.#steps.during(record, `${method} of DRA driver ${driver}`, () => followed(driver));
+    const ask = (driver: string) => this.#o.steps.during(record, `${method} of DRA driver ${driver}`, () => followed(driver));
     const results = await Promise.allSettled([...record.drivers.keys()].map(async (driver) => [driver, await ask(driver)] as const));
     return results.map((result) => {
       if (result.status === 'rejected') throw result.reason;
@@ -154,10 +149,10 @@ export class DraCalls {
     const since = clock.monoMs();
     try {
       const answer = await ask(at, { timeoutMs: CALL_TIMEOUT_MS, signal });
-      this.#metrics.call(driver, method, clock.monoMs() - since, null);
+      this.#o.metrics.call(driver, method, clock.monoMs() - since, null);
       return answer;
     } catch (error) {
-      this.#metrics.call(driver, method, clock.monoMs() - since, error);
+      this.#o.metrics.call(driver, method, clock.monoMs() - since, error);
       throw new Error(`${method}: ${driver}: ${messageOf(error)}`);
     }
   }

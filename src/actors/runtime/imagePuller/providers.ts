@@ -43,34 +43,26 @@ interface Kept {
   untilMonoMs: number;
 }
 
+interface ProviderKeyringOptions {
+  ports: Pick<Ports, 'clock' | 'entropy' | 'metrics'>;
+  log: Logger;
+  programs: CredentialPrograms;
+  signal: AbortSignal;
+  /** Null on a node without an API, where no pod has a service account. */
+  accounts: AccountSource | null;
+  calls: PeerCalls;
+}
+
 export class ProviderKeyring {
-  readonly #ports: Pick<Ports, 'clock' | 'entropy' | 'metrics'>;
-  readonly #log: Logger;
-  readonly #programs: CredentialPrograms;
+  readonly #o: ProviderKeyringOptions;
   readonly #durations: ReturnType<Metrics['histogram']>;
   readonly #errors: ReturnType<Metrics['counter']>;
-  readonly #signal: AbortSignal;
-  readonly #accounts: AccountSource | null;
-  readonly #calls: PeerCalls;
   /** By provider, then by what the answer holds for. */
   readonly #kept = new Map<string, Map<string, Kept>>();
   readonly #running = new Map<string, Promise<ProviderAnswer | null>>();
 
-  /** `accounts`: null on a node without an API, where no pod has a service account. */
-  constructor(o: {
-    ports: Pick<Ports, 'clock' | 'entropy' | 'metrics'>;
-    log: Logger;
-    programs: CredentialPrograms;
-    signal: AbortSignal;
-    accounts: AccountSource | null;
-    calls: PeerCalls;
-  }) {
-    this.#ports = o.ports;
-    this.#log = o.log;
-    this.#programs = o.programs;
-    this.#signal = o.signal;
-    this.#accounts = o.accounts;
-    this.#calls = o.calls;
+  constructor(o: ProviderKeyringOptions) {
+    this.#o = o;
     const { metrics } = o.ports;
     const duration = 'Duration of execution in seconds for credential provider plugin';
     this.#durations = metrics.histogram('kubelet_credential_provider_plugin_duration', duration, DEFAULT_SECONDS, ['plugin_name']);
@@ -81,13 +73,13 @@ export class ProviderKeyring {
 
   /** Asks every provider that knows this image, in the order of the configuration. Never rejects. */
   credentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
-    return this.#among(this.#programs.providers, image, of);
+    return this.#among(this.#o.programs.providers, image, of);
   }
 
   /** Asks only providers that are told of the pod: what shows that this pod may use an image that is there. Never rejects. */
   async accountCredentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
     if (of.serviceAccount === '') return [];
-    const told = this.#programs.providers.filter((p) => p.tokenAttributes !== undefined);
+    const told = this.#o.programs.providers.filter((p) => p.tokenAttributes !== undefined);
     return this.#among(told, image, of);
   }
 
@@ -114,26 +106,26 @@ export class ProviderKeyring {
   async #account({ name: provider, tokenAttributes: t }: CredentialProvider, of: PullingPod): Promise<ProviderAccount | null | undefined> {
     if (t === undefined) return null;
     const { pod, serviceAccount: name } = of;
-    if (name === '' || this.#accounts === null) return t.requireServiceAccount ? undefined : null;
+    if (name === '' || this.#o.accounts === null) return t.requireServiceAccount ? undefined : null;
     const { namespace } = pod;
     const refuse = (err: string): undefined => {
-      if (this.#signal.aborted) return;
+      if (this.#o.signal.aborted) return;
       const place = { provider, uid: pod.uid, namespace, serviceAccount: name, err };
-      this.#log.warn(place, 'a credential provider is not asked, for want of what it is to be told of the service account');
+      this.#o.log.warn(place, 'a credential provider is not asked, for want of what it is to be told of the service account');
     };
-    const account = await this.#accounts.account({ namespace, name }, this.#signal);
+    const account = await this.#o.accounts.account({ namespace, name }, this.#o.signal);
     if (account.kind !== 'found') return refuse(account.message ?? 'there is no such service account');
     const annotations = askedAnnotations(t, account.value.annotations);
     // A workload may choose in this way not to be served by the provider: no mistake.
     if (annotations === null) return undefined;
     const request = { namespace, serviceAccount: name, audiences: [t.audience], expirationSeconds: TOKEN_SECONDS };
-    const token = await this.#accounts.token({ ...request, pod: { name: pod.name, uid: pod.uid } }, this.#signal);
+    const token = await this.#o.accounts.token({ ...request, pod: { name: pod.name, uid: pod.uid } }, this.#o.signal);
     if (token.kind !== 'found') return refuse(token.message ?? 'there is no such service account');
     return { uid: account.value.uid, namespace, name, annotations, token: token.value.token };
   }
 
   #answer(provider: CredentialProvider, image: string, account: ProviderAccount | null): Promise<ProviderAnswer | null> {
-    const shared = sharedBy(provider, account, (text) => this.#ports.entropy.sha256Hex(text));
+    const shared = sharedBy(provider, account, (text) => this.#o.ports.entropy.sha256Hex(text));
     const kept = this.#remembered(provider, image, shared);
     if (kept !== undefined) return Promise.resolve(kept);
     const key = `${provider.name} ${image} ${shared}`;
@@ -150,7 +142,7 @@ export class ProviderKeyring {
       const key = `${of} ${shared}`;
       const kept = mine?.get(key);
       if (kept === undefined) continue;
-      if (kept.untilMonoMs > this.#ports.clock.monoMs()) return kept.answer;
+      if (kept.untilMonoMs > this.#o.ports.clock.monoMs()) return kept.answer;
       mine?.delete(key);
     }
     return undefined;
@@ -165,26 +157,26 @@ export class ProviderKeyring {
     const about = { peer: `credential provider ${name}`, name: image, call: 'run', about: image };
     const secrets = account === null ? [] : [account.token];
     try {
-      const answer = await this.#calls.during(about, () => this.#run(provider, image, account), { signal: this.#signal, secrets });
+      const answer = await this.#o.calls.during(about, () => this.#run(provider, image, account), { signal: this.#o.signal, secrets });
       const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;
       const key = `${cacheKeys(image)[answer.keyType]} ${shared}`;
-      if (cacheMs > 0) this.#keep(name, key, { answer, untilMonoMs: this.#ports.clock.monoMs() + cacheMs });
+      if (cacheMs > 0) this.#keep(name, key, { answer, untilMonoMs: this.#o.ports.clock.monoMs() + cacheMs });
       return answer;
     } catch (error) {
-      if (this.#signal.aborted) return null;
+      if (this.#o.signal.aborted) return null;
       this.#errors.inc({ plugin_name: name });
       const err = messageOf(error);
-      this.#log.warn({ provider: name, image, err }, 'a credential provider gave nothing; the image is pulled without what it knows');
+      this.#o.log.warn({ provider: name, image, err }, 'a credential provider gave nothing; the image is pulled without what it knows');
       return null;
     }
   }
 
   async #run(provider: CredentialProvider, image: string, account: ProviderAccount | null): Promise<ProviderAnswer> {
-    const beganMs = this.#ports.clock.monoMs();
-    const call = { timeoutMs: PROVIDER_LIMIT_MS, signal: this.#signal };
-    const text = await this.#programs
+    const beganMs = this.#o.ports.clock.monoMs();
+    const call = { timeoutMs: PROVIDER_LIMIT_MS, signal: this.#o.signal };
+    const text = await this.#o.programs
       .run(provider, providerRequest(provider, image, account), call)
-      .finally(() => this.#durations.observe((this.#ports.clock.monoMs() - beganMs) / 1000, { plugin_name: provider.name }));
+      .finally(() => this.#durations.observe((this.#o.ports.clock.monoMs() - beganMs) / 1000, { plugin_name: provider.name }));
     const answer = readAnswer(provider, text, parseGoDuration);
     if (echoes(answer, provider, account)) throw new Error('gave the token of the pod back, which only cacheType Token allows');
     return answer;

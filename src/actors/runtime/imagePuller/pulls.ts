@@ -55,24 +55,16 @@ function gaveUp(error: string): PullResult {
 }
 
 export class Pulls {
-  readonly #cri: CriClient;
-  readonly #clock: Clock;
-  readonly #parallelMax: number;
+  readonly #o: PullOptions & { cri: CriClient; clock: Clock; onChange(active: number): void };
   readonly #bucket: TokenBucket;
-  readonly #onChange: (active: number) => void;
-  readonly #isBuiltIn: (image: string) => boolean;
   readonly #pulls = new Map<string, Pull>();
   readonly #turns: Turn[] = [];
   /** Of each registry, how many run. */
   readonly #running = new Map<string, number>();
 
   constructor(o: PullOptions & { cri: CriClient; clock: Clock; onChange(active: number): void }) {
-    this.#cri = o.cri;
-    this.#clock = o.clock;
-    this.#parallelMax = o.parallelMax;
+    this.#o = o;
     this.#bucket = new TokenBucket(o.qps, o.burst);
-    this.#onChange = o.onChange;
-    this.#isBuiltIn = o.isBuiltIn;
   }
 
   /** Joins the pull of that image, or begins one. It is cancelled when the last that waits for it gave up. */
@@ -103,7 +95,7 @@ export class Pulls {
 
   /** What is being pulled, oldest first: `nginx:1.25 (12 s)`. */
   progress(): string[] {
-    const now = this.#clock.monoMs();
+    const now = this.#o.clock.monoMs();
     return [...this.#pulls.values()].map((p) =>
       p.beganMonoMs === null ? `${p.image} (waiting for its turn)` : `${p.image} (${Math.round((now - p.beganMonoMs) / 1000)} s)`,
     );
@@ -122,14 +114,14 @@ export class Pulls {
     this.#pulls.set(key, pull);
     pull.result = this.#run(pull, request).finally(() => {
       if (this.#pulls.get(key) === pull) this.#pulls.delete(key);
-      this.#onChange(this.#pulls.size);
+      this.#o.onChange(this.#pulls.size);
     });
-    this.#onChange(this.#pulls.size);
+    this.#o.onChange(this.#pulls.size);
     return pull;
   }
 
   async #run(pull: Pull, request: PullRequest): Promise<PullResult> {
-    if (this.#isBuiltIn(pull.image)) return this.#tryAll(this.#begun(pull), request, pull.abort.signal);
+    if (this.#o.isBuiltIn(pull.image)) return this.#tryAll(this.#begun(pull), request, pull.abort.signal);
     const registry = registryOf(pull.image);
     if (!(await this.#turn(registry, pull.abort.signal))) return gaveUp('cancelled before its turn came');
     try {
@@ -143,7 +135,7 @@ export class Pulls {
   }
 
   #begun(pull: Pull): number {
-    pull.beganMonoMs = this.#clock.monoMs();
+    pull.beganMonoMs = this.#o.clock.monoMs();
     for (const began of pull.began) began();
     return pull.beganMonoMs;
   }
@@ -155,12 +147,12 @@ export class Pulls {
     let unknown = false;
     for (const [i, auth] of attempts.entries()) {
       try {
-        const { imageRef } = await this.#cri.read(
+        const { imageRef } = await this.#o.cri.read(
           'PullImage',
           { image: request.image, sandboxConfig: request.sandboxConfig, ...(auth === undefined ? {} : { auth }) },
           { signal },
         );
-        const pullMs = this.#clock.monoMs() - beganMonoMs;
+        const pullMs = this.#o.clock.monoMs() - beganMonoMs;
         return {
           ok: true,
           imageRef,
@@ -182,7 +174,7 @@ export class Pulls {
   /** What has come. Null where the runtime does not tell: the pull has worked all the same. */
   async #pulled(image: ImageSpec, signal: AbortSignal): Promise<Image | null> {
     try {
-      return (await this.#cri.read('ImageStatus', { image }, { signal })).image;
+      return (await this.#o.cri.read('ImageStatus', { image }, { signal })).image;
     } catch (error) {
       if (!(error instanceof CriError)) throw error;
       return null;
@@ -192,7 +184,7 @@ export class Pulls {
   /** Resolves true when it may run, false when it was cancelled while it waited. */
   #turn(registry: string, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) return Promise.resolve(false);
-    if (this.#active() < this.#parallelMax) {
+    if (this.#active() < this.#o.parallelMax) {
       this.#count(registry, 1);
       return Promise.resolve(true);
     }
