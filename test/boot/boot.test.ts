@@ -32,6 +32,11 @@ const quiet = (...more: string[]) => [
 const running = async (run: ReturnType<typeof fakeBoot>) => {
   await until('the node was created', () => run.nodeConfig() !== undefined || run.stderr().includes('actorlet:'));
 };
+const runsAndEnds = async (run: ReturnType<typeof fakeBoot>) => {
+  await running(run);
+  run.emit('SIGTERM');
+  expect(await run.code).toBe(0);
+};
 
 describe('help, version and errors', () => {
   it('prints help or the version and ends with 0 before any file is read (trap 61)', async () => {
@@ -99,9 +104,7 @@ describe('a running node', () => {
 
   it('logs one line for what does nothing yet', async () => {
     const run = fakeBoot(quiet('--kube-reserved-cgroup=/node', '--event-qps=7', '--bootstrap-kubeconfig=/bootstrap.conf'));
-    await running(run);
-    run.emit('SIGTERM');
-    expect(await run.code).toBe(0);
+    await runsAndEnds(run);
     expect(run.stderr().match(/has no effect:/g)).toHaveLength(1);
     expect(run.stderr()).toContain(
       'kubeReservedCgroup (--kube-reserved-cgroup) has no effect: with cgroupsPerQOS: false the node makes no cgroups of its own',
@@ -112,18 +115,14 @@ describe('a running node', () => {
 
   it('starts with a limit of processes that no cgroup enforces, and warns', async () => {
     const run = fakeBoot(quiet('--pod-max-pids=512'));
-    await running(run);
-    run.emit('SIGTERM');
-    expect(await run.code).toBe(0);
+    await runsAndEnds(run);
     expect(run.stderr()).toMatch(/W\d{4} .*podPidsLimit \(--pod-max-pids\) has no effect: pods may have any number of processes/);
   });
 
   it('masks user, password and query of the manifest URL, and its headers, in the log of the flags', async () => {
     const url = 'https://me:hunter2@127.0.0.1:1/pods?token=hunter2';
     const run = fakeBoot(quiet('--v=5', `--manifest-url=${url}`, '--manifest-url-header=Authorization:hunter2'));
-    await running(run);
-    run.emit('SIGTERM');
-    expect(await run.code).toBe(0);
+    await runsAndEnds(run);
     expect(run.stderr()).toContain('FLAG: --manifest-url value=https://<masked>@127.0.0.1:1/pods?<masked>');
     expect(run.stderr()).toContain('FLAG: --manifest-url-header value=<masked>');
     expect(run.stderr()).toContain('the whole configuration');
@@ -136,9 +135,7 @@ describe('a running node', () => {
         '--feature-gates=NativeHistograms=true,HPAScaleToZero=true,PodsAPI=false,EnvFiles=false,EventedPLEG=true,KubeletEnsureSecretPulledImages=false',
       ),
     );
-    await running(run);
-    run.emit('SIGTERM');
-    expect(await run.code).toBe(0);
+    await runsAndEnds(run);
     expect(run.stderr().match(/featureGates.*has no effect: .*/g)).toEqual([
       'featureGates.NativeHistograms (--feature-gates) has no effect: histograms are written in classic buckets',
       'featureGates.EnvFiles (--feature-gates) has no effect: the feature is there with and without its gate',
@@ -182,17 +179,13 @@ describe('a running node', () => {
 
   it('asks for nothing where a list is empty', async () => {
     const run = fakeBoot(quiet('--enforce-node-allocatable='));
-    await running(run);
-    run.emit('SIGTERM');
-    expect(await run.code).toBe(0);
+    await runsAndEnds(run);
     expect(run.stderr()).not.toContain('has no effect');
   });
 
   it('asks for nothing of the HTTPS server once that is switched off', async () => {
     const run = fakeBoot(quiet('--client-ca-file=/ca.crt'));
-    await running(run);
-    run.emit('SIGTERM');
-    expect(await run.code).toBe(0);
+    await runsAndEnds(run);
     expect(run.stderr()).not.toContain('has no effect');
   });
 
@@ -214,9 +207,7 @@ describe('a running node', () => {
 
   it('is not kept from starting by an ordinary user, who is told (trap 16)', async () => {
     const run = fakeBoot(quiet(), { uid: 1000 });
-    await running(run);
-    run.emit('SIGTERM');
-    expect(await run.code).toBe(0);
+    await runsAndEnds(run);
     expect(run.stderr()).toMatch(/^E.*not running as root/m);
   });
 
@@ -368,9 +359,7 @@ describe("the API server's certificate", () => {
   it('is made once, and is not made anew by half', async () => {
     const pki = `${dir.path}/pki-made`;
     const run = serving(pki, '--address=127.0.0.1', await free());
-    await running(run);
-    run.emit('SIGTERM');
-    expect(await run.code).toBe(0);
+    await runsAndEnds(run);
     expect(statSync(`${pki}/kubelet.key`).mode & 0o777).toBe(0o600);
     rmSync(`${pki}/kubelet.key`);
     const text = await refusalOf(serving(pki, '--address=127.0.0.1', await free()));

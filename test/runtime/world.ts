@@ -5,7 +5,8 @@ import { type ImagePullerOptions, imagePullerSpec } from '../../src/actors/runti
 import { plegSpec } from '../../src/actors/runtime/pleg/pleg.ts';
 import { createTree } from '../../src/actors/supervision/tree.ts';
 import type { ActorSpec, AnySpec, SupervisorSpec, Tree } from '../../src/actors/supervision/types.ts';
-import type { Message } from '../../src/machines/supervision/address.ts';
+import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../src/machines/runtime/imagePuller/messages.ts';
+import type { Message, ReplyTo } from '../../src/machines/supervision/address.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 import { type FakePorts, fakePorts } from '../supervision/fakePorts.ts';
 import { type FakeCri, fakeCri, healthy } from './fakeCri.ts';
@@ -32,6 +33,21 @@ export function recorder(id: string, seen: Message[]): ActorSpec {
   };
 }
 const layer = (id: string, children: readonly AnySpec[]): SupervisorSpec => ({ ...LAYER, id, children });
+
+/** Asks for an image, for a pod of its own. What became of the question where nothing answered. */
+export async function askImage(
+  { tree }: Pick<World, 'tree'>,
+  o: Pick<ImageEvent, 'uid' | 'image' | 'policy'> & Partial<ImageEvent>,
+  signal?: AbortSignal,
+): Promise<ImageResult | 'refused' | 'lost'> {
+  const podRef = { uid: o.uid, name: o.uid, namespace: 'ns' };
+  const ask = (replyTo: ReplyTo<ImageResult>): ImageEvent => ({
+    ...{ type: 'image.ensure', podRef, container: 'main', fieldPath: 'spec.containers{main}' },
+    ...{ sandboxConfig: { metadata: { ...podRef, attempt: 0 } }, ...o, replyTo },
+  });
+  const answer = await tree.registry.ask(imagePullerAddr, ask, { timeoutMs: 10_000_000, ...(signal === undefined ? {} : { signal }) });
+  return answer.kind === 'reply' ? answer.value : answer.kind;
+}
 
 export interface World {
   tree: Tree;

@@ -75,6 +75,11 @@ export function listEnded(h: VirtualNode, layerBytes: number): void {
 export const envOf = (config: ContainerConfig | undefined) =>
   Object.fromEntries((config?.envs ?? []).map(({ key, value }) => [key, value]));
 export const dirOf = (p: Pod, plugin: string, volume: string) => `${ROOT}/pods/${p.metadata.uid}/volumes/kubernetes.io~${plugin}/${volume}`;
+export const gone = (h: VirtualNode, p: Pod) => h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${p.metadata.uid}`), 400_000);
+export async function dropped(h: VirtualNode, p: Pod): Promise<void> {
+  drop(h, `pods/${p.metadata.name}`);
+  await gone(h, p);
+}
 export async function file(h: VirtualNode, dir: string, name: string): Promise<string> {
   const data = await h.fs.readlink(`${dir}/..data`);
   return new TextDecoder().decode(await h.fs.readFile(`${dir}/${data}/${name}`, { bytesMax: 1 << 16 }));

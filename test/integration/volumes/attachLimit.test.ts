@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { SimDriver } from '@actorlet/world/src/plugins/drivers.ts';
 import { describe, expect, it } from 'vitest';
 import { attachmentId } from '../../../src/machines/services/volumes/csi/volume.ts';
-import { cluster, create, drop, events, get, inApi, NS, put } from '../cluster/clusterPods.ts';
+import { cluster, create, dropped, events, get, inApi, NS, put } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
@@ -91,7 +91,6 @@ describe('how many volumes a driver can take', () => {
     expect(events(h, 'VolumeAttachmentLimitExceeded')).toEqual([expect.stringContaining(told)]);
     const counted = /^kubelet_admission_rejections_total\{reason="VolumeAttachmentLimitExceeded"\} 1$/m;
     expect(await h.metrics.render()).toMatch(counted);
-    drop(h, 'pods/web');
-    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 400_000);
+    await dropped(h, pod);
   });
 });

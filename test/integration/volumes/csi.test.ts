@@ -11,8 +11,10 @@ import {
   createReady,
   dirOf,
   drop,
+  dropped,
   events,
   get,
+  gone,
   inApi,
   isReady,
   must,
@@ -70,7 +72,13 @@ const requests = <T>(h: VirtualNode, method: CsiMethod) => h.drivers.calls.filte
 const publishes = (h: VirtualNode) => requests<PublishRequest>(h, 'NodePublishVolume');
 const stages = (h: VirtualNode) => requests<StageRequest>(h, 'NodeStageVolume');
 const order = (h: VirtualNode) => h.drivers.calls.map((c) => c.method).filter((m) => !m.startsWith('NodeGet'));
-const gone = (h: VirtualNode, pod: Pod) => h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 400_000);
+/** The driver, its rules, and a claim that is bound to a volume of it. */
+async function provided(h: VirtualNode): Promise<SimDriver> {
+  const driver = await plugged(h);
+  rules(h);
+  provide(h);
+  return driver;
+}
 /** Nothing of any volume is left on the machine, and nothing was done out of order. */
 function clean(h: VirtualNode): void {
   expect(h.drivers.violations).toEqual([]);
@@ -183,17 +191,14 @@ describe('a claim that two volumes of a pod name', () => {
   };
 
   it('is staged and published once, shown twice, found by the next daemon, and given back whole', async ({ h }) => {
-    await plugged(h);
-    rules(h);
-    provide(h);
+    await provided(h);
     const pod = await createReady(h, 'web', twice);
     expect(created(h, 'web')[0]?.mounts?.map((m) => m.containerPath)).toEqual(expect.arrayContaining(['/data', '/again']));
     await h.restart();
     await h.until('Ready', () => isReady(h, 'web'));
     await h.advance(300_000);
     expect([stages(h), publishes(h)].map((calls) => calls.length)).toEqual([1, 1]);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     expect(requests(h, 'NodeUnpublishVolume')).toHaveLength(1);
     clean(h);
   });
@@ -221,8 +226,7 @@ describe('a claim that two volumes of a pod name', () => {
     expect(h.mounts.table.filter((m) => m.path.endsWith('/pv-1') && m.path.includes('/pods/'))).toHaveLength(1);
     await h.restart();
     await h.until('Ready', () => isReady(h, 'web'));
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     clean(h);
   });
 });
@@ -248,8 +252,7 @@ describe('a volume of an old plugin', () => {
     h.kill('node/services/volumes');
     await h.advance(30_000);
     expect(order(h)).toEqual(['NodeStageVolume', 'NodePublishVolume']);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     expect(order(h).slice(2)).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume']);
     clean(h);
     // What takes it down knows the driver alone, as in the kubelet.
@@ -300,8 +303,7 @@ describe('an inline volume', () => {
       readonly: false,
     });
     expect(JSON.stringify([h.lines, h.node.recorder(), h.tree.state()])).not.toContain('s3cret');
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     expect(order(h)).toEqual(['NodePublishVolume', 'NodeUnpublishVolume']);
     clean(h);
   });
@@ -415,8 +417,7 @@ describe('a claim that a driver serves', () => {
     const posted = h.kube.calls.slice(patches).filter((c) => c.request.verb === 'PATCH' && c.request.path.endsWith('/nodes/n1/status'));
     for (const { request } of posted) expect(JSON.stringify(request.body)).not.toContain('"volumesInUse":[]');
     expect(status().volumesInUse).toEqual([unique]);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     await h.until('it is in use no more', () => (status().volumesInUse ?? []).length === 0);
     clean(h);
   });
@@ -435,9 +436,7 @@ describe('a claim that a driver serves', () => {
   });
 
   it('is found by the next daemon, which asks nobody about it, and taken down by it', async ({ h }) => {
-    await plugged(h);
-    rules(h);
-    provide(h);
+    await provided(h);
     const pod = await createReady(h, 'web', claiming());
     await h.crash();
     const before = order(h).length;
@@ -448,16 +447,13 @@ describe('a claim that a driver serves', () => {
     await h.advance(120_000);
     expect(order(h)).toHaveLength(before);
     expect(asked()).toBe(calls);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     expect(order(h).slice(before)).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume']);
     clean(h);
   });
 
   it('whose pod went while the daemon was away is taken down by the next', async ({ h }) => {
-    await plugged(h);
-    rules(h);
-    provide(h);
+    await provided(h);
     const pod = await createReady(h, 'web', claiming());
     await h.crash();
     drop(h, 'pods/web', 0);
@@ -470,16 +466,13 @@ describe('a claim that a driver serves', () => {
     'whose %s was not answered in time is undone with its pod, whatever became of it (trap 47)',
     async (method) => {
       await using h = await node();
-      await plugged(h);
-      rules(h);
-      provide(h);
+      await provided(h);
       h.drivers.fault = (_, m) => (m === method ? { code: 4, details: 'context deadline exceeded', effect: true } : undefined);
       const pod = create(h, 'web', claiming());
       await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
       expect(events(h, 'FailedMount')[0]).toContain('rpc error: code = DeadlineExceeded desc = context deadline exceeded');
       expect(h.fs.has(`${dir(pod)}/vol_data.json`)).toBe(true);
-      drop(h, 'pods/web');
-      await gone(h, pod);
+      await dropped(h, pod);
       expect(order(h)).toContain('NodeUnpublishVolume');
       expect(order(h)).toContain('NodeUnstageVolume');
       clean(h);
@@ -490,9 +483,7 @@ describe('a claim that a driver serves', () => {
     h.drivers.fault = (_, m) => (m === method ? { code: 3, details: 'no such filesystem', effect: false } : undefined);
   };
   it('whose NodeStageVolume failed for good leaves nothing behind, and is tried again (traps 48, 49)', async ({ h }) => {
-    await plugged(h);
-    rules(h);
-    provide(h);
+    await provided(h);
     failingFor(h, 'NodeStageVolume');
     const pod = create(h, 'web', claiming());
     await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
@@ -504,9 +495,7 @@ describe('a claim that a driver serves', () => {
   });
 
   it('whose NodePublishVolume failed for good stays staged, and is unstaged with its pod', async ({ h }) => {
-    await plugged(h);
-    rules(h);
-    provide(h);
+    await provided(h);
     failingFor(h, 'NodePublishVolume');
     const pod = create(h, 'web', claiming());
     await h.until('it was tried again', () => publishes(h).length > 2, 300_000);
@@ -514,21 +503,17 @@ describe('a claim that a driver serves', () => {
     expect(h.fs.has(`${dir(pod)}/mount`)).toBe(false);
     h.drivers.fault = () => undefined;
     await h.until('Ready', () => isReady(h, 'web'), 300_000);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     clean(h);
     failingFor(h, 'NodePublishVolume');
     const second = create(h, 'second', claiming());
     await h.until('it failed too', () => stages(h).length > 1, 300_000);
-    drop(h, 'pods/second');
-    await gone(h, second);
+    await dropped(h, second);
     clean(h);
   });
 
   it('stays until its driver is back, where that one died in between', async ({ h }) => {
-    const driver = await plugged(h);
-    rules(h);
-    provide(h);
+    const driver = await provided(h);
     driver.down = true;
     await h.advance(1_000);
     const pod = create(h, 'web', claiming());
@@ -546,9 +531,7 @@ describe('a claim that a driver serves', () => {
   });
 
   it('is taken from one pod before it is given to the next: one thing at a time is done to a device (trap 45)', async ({ h }) => {
-    await plugged(h);
-    rules(h);
-    provide(h);
+    await provided(h);
     const one = await createReady(h, 'one', claiming());
     let asked = false;
     h.drivers.latencyMs = (method) => {
@@ -566,9 +549,7 @@ describe('a claim that a driver serves', () => {
   });
 
   it('that cannot be unstaged keeps what is needed to take it down, until it can (trap 50)', async ({ h }) => {
-    await plugged(h);
-    rules(h);
-    provide(h);
+    await provided(h);
     const pod = await createReady(h, 'web', claiming());
     h.drivers.fault = (_, m) => (m === 'NodeUnstageVolume' ? { code: 13, details: 'busy', effect: false } : undefined);
     drop(h, 'pods/web');
@@ -585,9 +566,7 @@ describe('a claim that a driver serves', () => {
     ['that is deleted', {}, 'Failed'],
   ])('that cannot be taken down does not keep back the end of a pod %s', async (_, life, phase) => {
     await using h = await node();
-    await plugged(h);
-    rules(h);
-    provide(h);
+    await provided(h);
     h.drivers.fault = (_, m) => (m === 'NodeUnpublishVolume' ? { code: 13, details: 'busy', effect: false } : undefined);
     const pod = await createReady(h, 'web', { ...life, ...claiming({ restartPolicy: 'Never' }) });
     if (phase === 'Failed') drop(h, 'pods/web');
@@ -667,8 +646,7 @@ describe('a device', () => {
     expect(await h.fs.readlink(link)).toBe('/dev/loop7');
     await h.restart();
     await h.until('Ready', () => isReady(h, 'web'));
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     clean(h);
   });
 
@@ -699,8 +677,7 @@ describe('a device', () => {
     expect(events(h, 'SuccessfulMountVolume')).toEqual([
       expect.stringMatching(/^MapVolume\.MapPodDevice succeeded for volume "pv-1" volumeMapPath ".+"$/),
     ]);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     clean(h);
   });
 

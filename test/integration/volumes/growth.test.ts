@@ -60,6 +60,10 @@ function resized(h: VirtualNode, size: string, o: { legacy?: boolean } = {}): vo
   const steps = { allocatedResources: { storage: size }, allocatedResourceStatuses: { storage: 'NodeResizePending' } };
   status(h, { conditions: [{ type: 'FileSystemResizePending', status: 'True' }], ...(o.legacy === true ? {} : steps) });
 }
+function grows(h: VirtualNode, o: { legacy?: boolean } = {}): void {
+  request(h, '2Gi');
+  resized(h, '2Gi', o);
+}
 const pod = (volume: object = {}) => ({
   container: { volumeMounts: [{ name: 'disk', mountPath: '/data' }] },
   spec: { volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'data', ...volume } }] },
@@ -120,8 +124,7 @@ describe('a claim that is given more room', () => {
       const asked: string[] = [];
       h.mounts.trouble.failing = (op, at) => (op === 'grow' && asked.push(at) === 1 ? 'EIO' : undefined);
       const p = await running(h);
-      request(h, '2Gi');
-      resized(h, '2Gi');
+      grows(h);
       await settled(h);
       expect(asked).toEqual(Array(tries).fill(`${ROOT}/pods/${p.metadata.uid}/volumes/kubernetes.io~local-volume/pv-1`));
     }
@@ -129,16 +132,14 @@ describe('a claim that is given more room', () => {
 
   it('by an older controller, which keeps no steps, is grown all the same', async ({ h }) => {
     await running(h);
-    request(h, '2Gi');
-    resized(h, '2Gi', { legacy: true });
+    grows(h, { legacy: true });
     await settled(h);
     expect(expands(h)).toHaveLength(1);
     expect(claim(h).status).toEqual({ phase: 'Bound', capacity: { storage: '2Gi' }, conditions: [] });
   });
 
   it('before its pod starts is grown before the pod runs', async ({ h }) => {
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await running(h);
     expect(h.drivers.calls.map((c) => c.method).filter((m) => !m.startsWith('NodeGet'))).toEqual([
       'NodeStageVolume',
@@ -151,8 +152,7 @@ describe('a claim that is given more room', () => {
   it('as a block device is told to the driver by its device', async () => {
     await using h = await grown({ pv: { volumeMode: 'Block' } });
     const p = await running(h, block);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await settled(h);
     expect(expands(h)[0]).toMatchObject({ volumeCapability: { block: {} }, volumePath: expect.stringContaining(`volumeDevices/publish/`) });
     expect(expands(h)[0]?.volumePath).toContain(p.metadata.uid);
@@ -171,8 +171,7 @@ describe('a claim that is given more room', () => {
   });
 
   it('and is mounted read-only is not grown, and the user is told at the mount', async ({ h }) => {
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await running(h, pod({ readOnly: true }));
     await h.advance(30_000);
     expect(expands(h)).toEqual([]);
@@ -186,8 +185,7 @@ describe('a claim that is given more room', () => {
     await using h = await grown();
     await running(h);
     h.drivers.fault = (_name, method) => (method === 'NodeExpandVolume' ? { code, details: 'no room', effect: false } : undefined);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await h.until('it has failed', () => events(h, 'VolumeResizeFailed').length > 0, SYNC_MS + 10_000);
     expect(events(h, 'VolumeResizeFailed')[0]).toContain('no room');
     const { status: now } = claim(h);
@@ -210,8 +208,7 @@ describe('a claim that is given more room', () => {
   it('of another size meanwhile is marked infeasible when it fails once more, so that the controller may go there', async ({ h }) => {
     await running(h);
     h.drivers.fault = (_name, method) => (method === 'NodeExpandVolume' ? { code: 13, details: 'no', effect: false } : undefined);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await h.until('it has failed', () => events(h, 'VolumeResizeFailed').length > 0, SYNC_MS + 10_000);
     request(h, '1536Mi');
     await h.until(
@@ -224,8 +221,7 @@ describe('a claim that is given more room', () => {
   it('of which nobody knows what became is asked for again, and its claim blames nobody', async ({ h }) => {
     await running(h);
     h.drivers.fault = (_name, method) => (method === 'NodeExpandVolume' ? { code: 4, details: 'late', effect: true } : undefined);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await h.until('it has failed', () => events(h, 'VolumeResizeFailed').length > 0, SYNC_MS + 10_000);
     expect(claim(h).status.conditions?.map((c) => c.type)).toEqual(['FileSystemResizePending']);
     h.drivers.fault = () => undefined;
@@ -235,8 +231,7 @@ describe('a claim that is given more room', () => {
   it('and does not grow while it is used here is left until its pod is set up anew', async ({ h }) => {
     await running(h);
     h.drivers.fault = (_name, method) => (method === 'NodeExpandVolume' ? { code: 9, details: 'in use', effect: false } : undefined);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await h.until('it was tried', () => expands(h).length > 0, SYNC_MS + 10_000);
     await h.advance(120_000);
     expect([expands(h).length, events(h, 'VolumeResizeFailed')]).toEqual([1, []]);
@@ -250,8 +245,7 @@ describe('a claim that is given more room', () => {
   it('by a driver that does not grow volumes on nodes says so once, and again when one comes that does', async () => {
     await using h = await grown({ driver: { capabilities: new Set(['STAGE_UNSTAGE_VOLUME']) } });
     await running(h);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await h.until('it has failed', () => events(h, 'VolumeResizeFailed').length > 0, SYNC_MS + 10_000);
     expect(events(h, 'VolumeResizeFailed')[0]).toContain(`NodeExpand is not supported by the CSI driver ${NAME}`);
     h.drivers.sockets.get(SOCKET)?.capabilities.add('EXPAND_VOLUME');
@@ -262,8 +256,7 @@ describe('a claim that is given more room', () => {
   it('is finished by the daemon that comes after one that was killed between the driver and the status', async ({ h }) => {
     await running(h);
     h.drivers.answerMs = (method) => (method === 'NodeExpandVolume' ? 60_000 : 0);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await h.until('the driver was asked', () => expands(h).length > 0, SYNC_MS + 10_000);
     await h.crash();
     h.drivers.answerMs = () => 0;
@@ -275,8 +268,7 @@ describe('a claim that is given more room', () => {
   it('does not hold up the end of its pod, except for what its driver is doing', async ({ h }) => {
     const p = await running(h);
     h.drivers.answerMs = (method) => (method === 'NodeExpandVolume' ? 20_000 : 0);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await h.until('the driver was asked', () => expands(h).length > 0, SYNC_MS + 10_000);
     drop(h, 'pods/web', 1);
     await h.until('the pod is gone', () => !h.fs.has(`${ROOT}/pods/${p.metadata.uid}`), 60_000);
@@ -338,8 +330,7 @@ describe('a claim that does not grow', () => {
     expect(claims).toBeGreaterThanOrEqual(6);
     expect(claims).toBeLessThanOrEqual(10);
     expect(read.length).toBe(2 * claims);
-    request(h, '2Gi');
-    resized(h, '2Gi');
+    grows(h);
     await settled(h, SYNC_MS + 2_000);
     expect(expands(h)).toHaveLength(1);
   });

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import { driversView } from '../../../src/machines/services/plugins/messages.ts';
 import { volumesView } from '../../../src/machines/services/volumes/messages.ts';
-import { cluster, create, createReady, dirOf, drop, isReady, must, post, put } from '../cluster/clusterPods.ts';
+import { cluster, create, createReady, dirOf, drop, dropped, gone, isReady, must, post, put } from '../cluster/clusterPods.ts';
 import { ROOT, type VirtualNode } from '../virtualNode.ts';
 
 const NAME = 'csi.example.com';
@@ -38,7 +38,6 @@ const using = (name: string, of: string, device = false) => ({
 const calls = (h: VirtualNode) => h.drivers.calls.map((c) => c.method).filter((m) => !m.startsWith('NodeGet'));
 const targets = (h: VirtualNode) =>
   h.drivers.calls.filter((c) => c.method === 'NodePublishVolume').map((c) => (c.request as { targetPath: string }).targetPath);
-const gone = (h: VirtualNode, pod: Pod) => h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 400_000);
 const shown = (h: VirtualNode, pod: Pod) =>
   (h.tree.registry.read(volumesView)?.value.get(pod.metadata.uid) ?? []).map((v) => `${v.plugin}/${v.name} ${v.state}`);
 const inUse = (h: VirtualNode): unknown => {
@@ -94,8 +93,7 @@ describe('a volume of a claim', () => {
     expect(shown(h, pod)).toEqual(['kubernetes.io~local-volume/disk mounted']);
     expect(new Set(targets(h))).toEqual(new Set([`${dirOf(pod, 'csi', 'pvc-7')}/mount`]));
     expect(h.mounts.table.filter((m) => m.path.includes('/pods/'))).toHaveLength(1);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     expect(calls(h).filter((m) => m.startsWith('NodeUn'))).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume']);
     expect([h.drivers.violations, h.mounts.table]).toEqual([[], []]);
   });
@@ -125,8 +123,7 @@ describe('a volume of a claim', () => {
     await takenOver(h, pod);
     await h.advance(30_000);
     expect(inUse(h)).toEqual([UNIQUE]);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     await h.until('it may be detached', () => (inUse(h) ?? []).toString() === '');
   });
 
@@ -163,8 +160,7 @@ describe('a volume of a claim', () => {
     await takenOver(h, pod);
     expect(at()).toEqual([dirOf(pod, plugin, 'pvc-7')]);
     expect(shown(h, pod)).toEqual(['kubernetes.io~local-volume/disk mounted']);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     expect(h.mounts.table).toEqual([]);
   });
 
@@ -187,8 +183,7 @@ describe('a volume of a claim', () => {
     expect(at()).toEqual(['/srv/one b', '/srv/two a']);
     await takenOver(h, pod);
     expect(at()).toEqual(['/srv/one b', '/srv/two a']);
-    drop(h, 'pods/web');
-    await gone(h, pod);
+    await dropped(h, pod);
     expect(h.mounts.table).toEqual([]);
   });
 });

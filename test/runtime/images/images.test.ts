@@ -1,11 +1,10 @@
 /** The image puller: policies, back-off, one pull for many pods, and a stop that waits for none of it. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
-import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
+import type { ImageEvent } from '../../../src/machines/runtime/imagePuller/messages.ts';
 import type { Image, StringMap } from '../../../src/machines/wire/cri.ts';
 import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { fail } from '../fakeCri.ts';
-import { type World, world } from '../world.ts';
+import { askImage, type World, world } from '../world.ts';
 
 let w: World;
 afterEach(() => w.stop());
@@ -26,25 +25,8 @@ interface EnsureOptions {
   signal?: AbortSignal;
   annotations?: StringMap;
 }
-function ensure(uid: string, name: string, o: EnsureOptions = {}): Promise<ImageResult | string> {
-  return w.tree.registry
-    .ask(
-      imagePullerAddr,
-      (replyTo: ReplyTo<ImageResult>): ImageEvent => ({
-        type: 'image.ensure',
-        uid,
-        podRef: { uid, name: uid, namespace: 'default' },
-        container: 'main',
-        fieldPath: 'spec.containers{main}',
-        image: name,
-        ...(o.annotations === undefined ? {} : { annotations: o.annotations }),
-        policy: o.policy ?? 'IfNotPresent',
-        sandboxConfig: { metadata: { name: uid, uid, namespace: 'default', attempt: 0 } },
-        replyTo,
-      }),
-      { timeoutMs: 10_000_000, ...(o.signal === undefined ? {} : { signal: o.signal }) },
-    )
-    .then((answer) => (answer.kind === 'reply' ? answer.value : answer.kind));
+function ensure(uid: string, image: string, { policy = 'IfNotPresent', signal, annotations }: EnsureOptions = {}) {
+  return askImage(w, { uid, image, policy, ...(annotations === undefined ? {} : { annotations }) }, signal);
 }
 async function settled<T>(promise: Promise<T>): Promise<T> {
   await w.ports.settle();

@@ -2,12 +2,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { dockerFiles } from '../../../src/machines/runtime/imagePuller/dockerFiles.ts';
 import type { OwnedAuth } from '../../../src/machines/runtime/imagePuller/keyring.ts';
-import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
-import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
 import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { type MemFs, memFs } from '../../integration/memFs.ts';
 import { fail, fakeCri, healthy } from '../fakeCri.ts';
-import { type World, world } from '../world.ts';
+import { askImage, type World, world } from '../world.ts';
 
 const entry = (user: string) => ({ auth: btoa(`${user}:hunter2`) });
 const client = (user: string) => JSON.stringify({ auths: { 'r.io': entry(user) } });
@@ -41,27 +39,11 @@ describe('the image puller', () => {
   }
   let pods = 0;
   async function ensure(image: string, auths: readonly OwnedAuth[] = []): Promise<string> {
-    const uid = `u${pods++}`;
-    const answer = w.tree.registry.ask(
-      imagePullerAddr,
-      (replyTo: ReplyTo<ImageResult>): ImageEvent => ({
-        type: 'image.ensure',
-        uid,
-        podRef: { uid, name: uid, namespace: 'ns' },
-        container: 'main',
-        fieldPath: 'spec.containers{main}',
-        image,
-        policy: 'IfNotPresent',
-        sandboxConfig: { metadata: { name: uid, uid, namespace: 'ns', attempt: 0 } },
-        credentials: { ok: true, auths },
-        replyTo,
-      }),
-      { timeoutMs: 10_000_000 },
-    );
+    const asked = askImage(w, { uid: `u${pods++}`, image, policy: 'IfNotPresent', credentials: { ok: true, auths } });
     await w.ports.settle();
-    const result = await answer;
-    if (result.kind !== 'reply') return result.kind;
-    return result.value.ok ? 'pulled' : result.value.failure.reason;
+    const result = await asked;
+    if (typeof result === 'string') return result;
+    return result.ok ? 'pulled' : result.failure.reason;
   }
   const users = () => w.cri.of('PullImage').map(({ request }) => (request as CriRequest<'PullImage'>).auth?.username ?? null);
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PullRecords, type VerificationOptions } from '../../../src/actors/runtime/imagePuller/pullRecords.ts';
 import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import type { OwnedAuth, PullOwner } from '../../../src/machines/runtime/imagePuller/keyring.ts';
-import { type ImageEvent, type ImageResult, imagePullerAddr } from '../../../src/machines/runtime/imagePuller/messages.ts';
+import type { ImageEvent } from '../../../src/machines/runtime/imagePuller/messages.ts';
 import {
   type AccessGranted,
   accessOf,
@@ -20,13 +20,12 @@ import {
   recordText,
   withAccess,
 } from '../../../src/machines/runtime/imagePuller/pullRecords.ts';
-import type { ReplyTo } from '../../../src/machines/supervision/address.ts';
 import type { AuthConfig, Image } from '../../../src/machines/wire/cri.ts';
 import type { CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { type MemFs, memFs } from '../../integration/memFs.ts';
 import { collectingLogger } from '../../supervision/fakePorts.ts';
 import { fail, fakeCri, healthy } from '../fakeCri.ts';
-import { type World, world } from '../world.ts';
+import { askImage, type World, world } from '../world.ts';
 
 const hash = (auth: AuthConfig) => `h(${auth.username})`;
 const owned = (username: string, name: string, o: { uid?: string; kind?: PullOwner['kind'] } = {}): OwnedAuth => ({
@@ -210,26 +209,11 @@ describe('the image puller', () => {
   }
   async function ensure(name: string, auths: readonly OwnedAuth[] = [], policy: ImageEvent['policy'] = 'IfNotPresent') {
     const uid = `u${Math.max(0, w.events.length)}-${w.cri.of('ImageStatus').length}`;
-    const answer = w.tree.registry.ask(
-      imagePullerAddr,
-      (replyTo: ReplyTo<ImageResult>): ImageEvent => ({
-        type: 'image.ensure',
-        uid,
-        podRef: { uid, name: uid, namespace: 'ns' },
-        container: 'main',
-        fieldPath: 'spec.containers{main}',
-        image: name,
-        policy,
-        sandboxConfig: { metadata: { name: uid, uid, namespace: 'ns', attempt: 0 } },
-        credentials: { ok: true, auths },
-        replyTo,
-      }),
-      { timeoutMs: 10_000_000 },
-    );
+    const asked = askImage(w, { uid, image: name, policy, credentials: { ok: true, auths } });
     await w.ports.settle();
-    const result = await answer;
-    if (result.kind !== 'reply') return result.kind;
-    return result.value.ok ? (result.value.pulled ? 'pulled' : 'present') : result.value.failure.reason;
+    const result = await asked;
+    if (typeof result === 'string') return result;
+    return result.ok ? (result.pulled ? 'pulled' : 'present') : result.failure.reason;
   }
   const pulls = () => w.cri.of('PullImage').length;
   const files = (kind: string) => fs.below(`${DIR}/${kind}`);
