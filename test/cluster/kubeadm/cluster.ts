@@ -37,13 +37,13 @@ export const isReady = ({ status }: PodSeen | NodeSeen): boolean =>
 export const wait = (what: string, holds: () => Promise<boolean>): Promise<unknown> =>
   until(what, holds, { timeoutMs: WAIT_MS, everyMs: 1_000 });
 
-const STATIC = /^(?:etcd|kube-(?:apiserver|controller-manager|scheduler|vip)|keepalived|haproxy)-/;
+export const STATIC = /^(?:etcd|kube-(?:apiserver|controller-manager|scheduler|vip)|keepalived|haproxy)-/;
 export const isStatic = ({ metadata }: PodSeen): boolean => STATIC.test(metadata.name);
 
 /** The cluster as it is seen by kubectl on one of its nodes. */
 export class Seen {
-  readonly #on: KubeadmNode;
-  constructor(on: KubeadmNode) {
+  readonly #on: Pick<KubeadmNode, 'run'>;
+  constructor(on: Pick<KubeadmNode, 'run'>) {
     this.#on = on;
   }
   async get<T>(what: string): Promise<T[]> {
@@ -86,7 +86,7 @@ export class Seen {
 }
 
 /** Whether a script ends well on that node. */
-export const holds = (on: KubeadmNode, script: string): Promise<boolean> =>
+export const holds = (on: Pick<KubeadmNode, 'run'>, script: string): Promise<boolean> =>
   on.run(script).then(
     () => true,
     () => false,

@@ -163,7 +163,8 @@ export class Machine {
 
   /** Powers the machine off through systemd and waits until it is down. The next `run` with `keep` boots it with its disk. */
   async powerOff(timeoutMs = 240_000): Promise<void> {
-    await this.run('systemctl --no-block poweroff');
+    // A busy machine may be down before it has answered.
+    await this.run('systemctl --no-block poweroff').catch(() => undefined);
     const isUp = () =>
       new Promise<boolean>((resolve) => {
         const script = '. "$0"; vm_alive';

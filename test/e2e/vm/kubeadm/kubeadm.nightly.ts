@@ -8,6 +8,7 @@ import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isReady, Seen, STATIC } from '../../../cluster/kubeadm/cluster.ts';
 import { buildDaemon } from '../../daemon.ts';
 import { program } from '../../lab/cluster/controlPlane.ts';
 import { hasMachine, Machine } from '../machine.ts';
@@ -43,28 +44,12 @@ const shell = (script: string, o: { keep?: boolean; timeoutMs?: number } = {}): 
   vm.run(`${SHELL}${script}`, { timeoutMs: LONG_MS, ...o });
 const block = (title: string, index = 0): Promise<string> => shell(scriptOf(title, index));
 
-interface Seen {
-  metadata: { name: string; namespace: string; uid: string };
-  status: {
-    conditions?: { type: string; status: string; lastTransitionTime: string }[];
-    containerStatuses?: { restartCount: number; containerID: string }[];
-  };
-}
-const pods = async (of = ''): Promise<Seen[]> => (JSON.parse(await shell(`kubectl get pods -o json ${of}`)) as { items: Seen[] }).items;
-const isReady = (pod: Seen): boolean => pod.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+const seen = new Seen({ run: shell });
 const allReady = async (of: string, count: number): Promise<boolean> => {
-  const seen = await pods(of);
-  return seen.length === count && seen.every(isReady);
+  const pods = await seen.pods(of);
+  return pods.length === count && pods.every(isReady);
 };
-const STATIC = /^(?:etcd|kube-(?:apiserver|controller-manager|scheduler))-/;
-/** What a restart or a flip of Ready would change. */
-const lives = async (): Promise<string[]> =>
-  (await pods('-A'))
-    .map(({ metadata, status }) => {
-      const ready = status.conditions?.find((c) => c.type === 'Ready');
-      return `${metadata.namespace}/${metadata.name} ${ready?.status} since ${ready?.lastTransitionTime} ${status.containerStatuses?.map((c) => `${c.containerID} ${c.restartCount}`).join()}`;
-    })
-    .sort();
+const lives = () => seen.lives();
 const withoutStatic = (all: readonly string[]) => all.filter((line) => !STATIC.test(line.split('/')[1] ?? ''));
 const untimed = (all: readonly string[]) => all.map((line) => line.replace(/since \S+/, ''));
 const nodeVersion = (): Promise<string> => shell("kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.kubeletVersion}'");
