@@ -1,6 +1,7 @@
 /** What the boot steps share: the outside of the process, the parts the tree gives, and what earlier steps found. */
 
 import type { SILENT_SIGNALS, TOLD_SIGNALS } from '@actorlet/process/src/signals.ts';
+import type { BuildInfo } from '../../actors/edge/metrics/nodeMetrics.ts';
 import type { InspectionPage } from '../../actors/edge/server.ts';
 import type { Inspected } from '../../actors/recorder/source.ts';
 import type { Registry, SupervisionEvent } from '../../actors/supervision/types.ts';
@@ -65,16 +66,6 @@ export interface Wiring {
     ports: Ports,
     o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>>; page: () => InspectionPage; heartbeat?: Heartbeat },
   ): BootNode | Promise<BootNode>;
-}
-
-export interface BuildInfo {
-  major: string;
-  minor: string;
-  gitVersion: string;
-  gitCommit: string;
-  buildDate: string;
-  platform: string;
-  runtime: string;
 }
 
 /** Filled in step by step; {@link need} reads what an earlier step must have left. */

@@ -3,6 +3,7 @@
 import { realpathSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { BuildInfo } from '../../actors/edge/metrics/nodeMetrics.ts';
 import { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { EXIT } from '../errors.ts';
@@ -14,7 +15,7 @@ import { STALL_LIMIT_MS, startWatchdog } from '../process/watchdog/watchdog.ts';
 import { createInputRecorder, startAnew, wantedInputs } from '../replay/recorder.ts';
 import type { RecordedNode } from '../replay/recordInputs.ts';
 import { versionInfo } from '../version.ts';
-import { type BootContext, type BuildInfo, need, type Outcome, type Step } from './context.ts';
+import { type BootContext, need, type Outcome, type Step } from './context.ts';
 
 /** An orderly stop that takes longer is abandoned; containers are not touched either way. */
 const STOP_LIMIT_MS = 20_000;
