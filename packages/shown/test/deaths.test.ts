@@ -61,6 +61,13 @@ it('a bundle is never larger than it may be, whatever is in it, and can be read 
     expect(readBundle(file)).toBeNull();
 });
 
+it('a start that failed is told in the words of the lowest layer', () => {
+  const wrapped = 'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed';
+  const message = `${wrapped}: unable to start container process: error during container init: exec: "/bin/x": no such file or directory`;
+  const { head } = bundleOf(facts({ death: death('web', 1, { kind: 'start', reason: 'RunContainerError', message }) }));
+  expect(head.title).toBe('could not be started: RunContainerError: exec: "/bin/x": no such file or directory');
+});
+
 it('its page and its text obey nothing that a pod, a runtime or a log says', () => {
   const evil = '</pre><script>alert(1)</script><img src=x onerror="a()">\u202egnp.exe\u001b[2J\' & \u0007';
   const pod = { uid: evil, name: evil, namespace: evil };

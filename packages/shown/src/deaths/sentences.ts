@@ -112,7 +112,7 @@ function probeSaid(t: Told): string {
 }
 /** What layers put before the word of the lowest one, which is the one that counts. */
 const WRAPPED =
-  /^(?:(?:failed to (?:create|start|generate|pull|resolve|reserve) [^:]{1,80}|OCI runtime create failed|runc create failed|unable to start container process|Pod was rejected|rpc error|code = \w+ desc =[^:]{0,80}): )+/;
+  /^(?:(?:failed to (?:create|start|generate|pull|resolve|reserve) [^:]{1,80}|OCI runtime create failed|runc create failed|unable to start container process|error during container init|Pod was rejected|rpc error|code = \w+ desc =[^:]{0,80}): )+/;
 
 function reasonAnd({ reason, message }: Death): string {
   const first = (message.split('\n', 1)[0] ?? '').replace(WRAPPED, '');
