@@ -1,7 +1,6 @@
 /** How the observer shares the processor with the kubelet. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism, constants, setPriority } from 'node:os';
-import type { Libc } from '@actorlet/kubelet/boot/process/libc.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 
 /** Work of the kubelet, the runtime and the pods goes first. */
@@ -10,19 +9,17 @@ export const NICE_MAX: number = constants.priority.PRIORITY_LOW;
 
 /**
  * Linux keeps a priority for each thread, and a thread begins with that of the one that made it. Those that are there already are
- * looked up. A /proc of other process numbers is not asked: they would be those of other processes. The lowest is Linux's idle class,
- * too. Answers why it stays as it is; null: it is set.
+ * looked up. A /proc of other process numbers is not asked: they would be those of other processes. Answers why it stays as it is;
+ * null: it is set.
  */
-export function setNice(nice: number, libc: () => Libc): string | null {
+export function setNice(nice: number): string | null {
   const isOwn = linkOf('/proc/self') === String(process.pid);
   for (const thread of isOwn ? readdirSync('/proc/self/task') : ['0']) {
     try {
       setPriority(Number(thread), nice);
-      if (nice === NICE_MAX && process.platform === 'linux') libc().idle(Number(thread));
     } catch (error) {
-      const { code, info } = error as { code?: string; info?: { code?: string } };
       // It ended meanwhile.
-      if ((info?.code ?? code) !== 'ESRCH') return messageOf(error);
+      if ((error as { info?: { code?: string } }).info?.code !== 'ESRCH') return messageOf(error);
     }
   }
   return null;
@@ -47,6 +44,9 @@ const SHARE = 1 / 20;
 const START_MS = 5_000;
 /** Longest time that it stands still at once, milliseconds: its socket answers after it. */
 const STILL_MS = 1_000;
+/** Part of the time on a machine that is always busy, and how many milliseconds of it are saved up for a burst. */
+const STILL_SHARE = 1 / 4;
+const STILL_SAVED_MS = 20_000;
 
 export interface Looked {
   monoMs: number;
@@ -56,10 +56,10 @@ export interface Looked {
   running: number;
 }
 
-/** For how long to stand still after what was done between two looks, milliseconds. */
-export function stillMs(before: Looked, now: Looked, cores: number): number {
-  if (now.running <= cores) return 0;
-  return Math.min(Math.max(0, (now.cpuMs - before.cpuMs) / SHARE - (now.monoMs - before.monoMs)), STILL_MS);
+/** For how long to stand still after what was done between two looks, milliseconds. `savedMs`: what it may. */
+export function stillMs(before: Looked, now: Looked, { cores, savedMs }: { cores: number; savedMs: number }): number {
+  const owedMs = now.running <= cores ? 0 : (now.cpuMs - before.cpuMs) / SHARE - (now.monoMs - before.monoMs);
+  return Math.max(0, Math.min(owedMs, STILL_MS, savedMs));
 }
 
 function look(): Looked {
@@ -77,11 +77,14 @@ export function giveWay(): () => void {
   if (process.platform !== 'linux') return () => undefined;
   const [cell, cores] = [new Int32Array(new SharedArrayBuffer(4)), availableParallelism()];
   let before: Looked;
+  let savedMs = STILL_SAVED_MS;
   const again = (): void => {
     const now = look();
+    savedMs = Math.min(savedMs + (now.monoMs - before.monoMs) * STILL_SHARE, STILL_SAVED_MS);
     const everyMs = now.cpuMs - before.cpuMs > (now.monoMs - before.monoMs) * WORK ? AT_WORK_MS : AT_REST_MS;
-    const ms = stillMs(before, now, cores);
+    const ms = stillMs(before, now, { cores, savedMs });
     if (ms > 0) Atomics.wait(cell, 0, 0, ms);
+    savedMs -= ms;
     before = { ...now, monoMs: performance.now() };
     timer = setTimeout(again, everyMs);
   };

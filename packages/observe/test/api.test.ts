@@ -159,9 +159,15 @@ test('--listen takes a port of the loopback and nothing else, --nice a number', 
   for (const nice of ['-1', '20', 'x', '']) expect(() => read(`--nice=${nice}`), nice).toThrow(/--nice: .* is no number from 0 to 19/);
 });
 
-test('it stands still for what it took while others wait for a core, and never because of itself', () => {
-  const after = (ms: number, cpuMs: number, running: number, cores = 2) =>
-    stillMs({ monoMs: 1_000, cpuMs: 500, running: 0 }, { monoMs: 1_000 + ms, cpuMs: 500 + cpuMs, running }, cores);
+test('it stands still for what it took while others wait for a core, never because of itself, and not for long', () => {
+  const after = (ms: number, cpuMs: number, running: number, o: { cores?: number; savedMs?: number } = {}) =>
+    stillMs(
+      { monoMs: 1_000, cpuMs: 500, running: 0 },
+      { monoMs: 1_000 + ms, cpuMs: 500 + cpuMs, running },
+      { cores: 2, savedMs: 9_999, ...o },
+    );
   expect([after(25, 25, 20), after(250, 5, 20), after(250, 20, 3)]).toEqual([475, 0, 150]);
-  expect([after(25, 25, 2), after(25, 25, 1, 1), after(400, 400, 20)]).toEqual([0, 0, 1_000]);
+  expect([after(25, 25, 2), after(25, 25, 1, { cores: 1 }), after(400, 400, 20), after(400, 400, 20, { savedMs: 70 })]).toEqual([
+    0, 0, 1_000, 70,
+  ]);
 });

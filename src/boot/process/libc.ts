@@ -16,7 +16,6 @@ const PROT_READ = 1;
 const PROT_WRITE = 2;
 const MAP_SHARED = 1;
 const SIG_IGN = 1;
-const SCHED_IDLE = 5;
 /** `(void *) -1` */
 const SIG_ERR = 0xffff_ffff_ffff_ffffn;
 /** `struct sigaction` has 152 bytes on x86-64, and fewer elsewhere. */
@@ -55,8 +54,6 @@ export interface Libc {
   ignoreSignal(signal: number): () => void;
   /** A signal comes to nothing, and what this process starts does not inherit that. For those that Node has no name for. */
   outliveSignal(signal: number): void;
-  /** A thread runs in what others leave, and stops as soon as one of them wakes: Linux's class below every nice. */
-  idle(thread: number): void;
   /** A file's first bytes as memory, shared with the file for as long as this process lives: what is written stays, however it dies. */
   mapShared(fd: number, bytes: number): Uint8Array;
 }
@@ -75,7 +72,6 @@ export function loadLibc(): Libc {
   const close = lib.func('int close(int fd)');
   const sigaction = lib.func('int sigaction(int signal, const void *next, void *old)');
   const setHandler = lib.func('void *signal(int signal, intptr_t handler)');
-  const setScheduler = lib.func('int sched_setscheduler(int pid, int policy, const void *param)');
   const mmap = lib.func('void *mmap(void *addr, size_t length, int prot, int flags, int fd, long offset)');
   const check = (call: string, result: unknown): number => {
     const value = Number(result);
@@ -126,7 +122,6 @@ export function loadLibc(): Libc {
       const nothing = koffi.address(lib.symbol('abs', 'void *'));
       if (koffi.address(setHandler(signal, nothing)) === SIG_ERR) throw new SysError('signal', koffi.errno());
     },
-    idle: (thread) => void check('sched_setscheduler', setScheduler(thread, SCHED_IDLE, new Int32Array([0]))),
     mapShared(fd, bytes) {
       const at: unknown = mmap(null, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
       if (koffi.address(at) === MAP_FAILED) throw new SysError('mmap', koffi.errno());

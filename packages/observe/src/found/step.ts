@@ -174,7 +174,7 @@ export const findTheKubelet: Step = {
       ctx.io.stdout.write(args.json ? jsonOf(found) : `${linesOf(found).join('\n')}\n`);
       return { exit: EXIT.ok };
     }
-    const why = setNice(args.nice, () => ctx.libc());
+    const why = setNice(args.nice);
     if (why !== null) ctx.remarks.push({ level: 'warn', text: `the priority of this process stays as it is: ${why}` });
     if (args.nice === NICE_MAX) ctx.cleanup.defer(giveWay());
     foundIn.set(ctx, found);
