@@ -85,8 +85,7 @@ describe('a random life of a keyed mailbox', () => {
       mailbox: { key: (e) => e.key, lane: (e) => ((e.n ?? 0) % 3 === 0 ? 'control' : 'data') },
     });
     const r = rig(layer('node', [x], { intensity: { max: 1000, periodMs: 1000 } }));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     for (let n = 1; n <= 300; n++) {
       const roll = rng.next();
       const key = pick(KEYS, rng.next());

@@ -40,6 +40,8 @@ export interface Rig {
   ports: FakePorts;
   tree: SupervisionTree;
   events: SupervisionEvent[];
+  /** Starts the tree, and lets what follows at once happen. */
+  up(): Promise<void>;
   /** `started a`, `exited a normal`, ...: supervision events below the root, with the root's name cut off. */
   story(): string[];
   lifecycle(path: string): string | undefined;
@@ -53,6 +55,10 @@ export function rig(root: SupervisorSpec, ports: FakePorts = fakePorts()): Rig {
     ports,
     tree,
     events,
+    async up() {
+      void tree.start();
+      await ports.settle();
+    },
     story: () =>
       events.flatMap((e) => {
         if (e.kind === 'child.started' && e.path !== root.id) return [`started ${short(e.path)}`];

@@ -110,8 +110,7 @@ describe('a child in the middle', () => {
     const t1 = actor('t1', () => machine, { restart: 'temporary' });
     const t2 = actor('t2', idle, { restart: 'temporary' });
     const r = rig(layer('node', [actor('x', idle), t1, t2], { strategy: 'rest_for_one' }));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.registry.send(address<Say>('node/t1'), { type: 'end' });
     await r.ports.settle();
     r.tree.kill('node/x', 'the test');
@@ -122,8 +121,7 @@ describe('a child in the middle', () => {
   it('that is transient and ended is started anew with its group', async () => {
     const job = actor('job', () => machine, { restart: 'transient' });
     const r = rig(layer('node', [actor('x', idle), job], { strategy: 'rest_for_one' }));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.registry.send(address<Say>('node/job'), { type: 'end' });
     await r.ports.settle();
     r.tree.kill('node/x', 'the test');

@@ -14,8 +14,7 @@ describe('a view', () => {
       return idle();
     });
     const r = rig(layer('node', [x]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     const { registry } = r.tree;
     expect(registry.read(key)).toBeUndefined();
     const got: [readonly string[], number][] = [];
@@ -54,8 +53,7 @@ describe('an actor that asks', () => {
       }),
     );
     const r = rig(layer('node', [oracle, asker]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     expect(asked?.signal.aborted).toBe(false);
     r.tree.kill('node/asker', 'the test');
     await r.ports.settle();
@@ -69,8 +67,7 @@ describe('an observer', () => {
     const r = rig(layer('node', [actor('x', idle)]));
     const heard: SupervisionEvent[] = [];
     const observer = r.tree.observe((e) => heard.push(e));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     heard.length = 0;
     const causes = [{ atMs: 5, by: 'test', what: 'why not' }];
     r.tree.registry.send(address<Say>('node/x'), { type: 'say', causes });

@@ -92,8 +92,7 @@ describe('a tree', () => {
   it('lives with as many crashes in the window as its limit says and gives up at one more', async () => {
     const x = () => actor('x', idle, { intensity: { max: 2, periodMs: 10_000 }, backoff: { minMs: 1, maxMs: 1, factor: 1, jitter: 0 } });
     const r = rig(layer('node', [x()], { intensity: { max: 100, periodMs: 10_000 } }));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     for (let i = 0; i < 2; i++) {
       r.tree.kill('node/x', 'the test');
       await r.ports.advance(10);
@@ -144,8 +143,7 @@ describe('a tree', () => {
 
   it('lets a stop overtake a back-off', async () => {
     const r = rig(layer('node', [actor('x', idle, { backoff: { minMs: 60_000, maxMs: 60_000, factor: 1, jitter: 0 } })]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.kill('node/x', 'the test');
     await r.ports.settle();
     expect(r.lifecycle('node/x')).toBe('restarting');
@@ -163,8 +161,7 @@ describe('a tree', () => {
     const start = x.start;
     x.start = (ctx) => (ctx.incarnation === 1 ? start(ctx) : boom('still broken'));
     const r = rig(layer('node', [x, other], { intensity: { max: 1000, periodMs: 1000 } }));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.kill('node/x', 'the test');
     await r.ports.advance(500);
     r.tree.registry.send(address<Say>('node/other'), { type: 'say', n: 7 });
@@ -183,8 +180,7 @@ describe('a tree', () => {
     const good = actor('good', () => polite, { stopEvent: { type: 'stop' } });
     const bad = actor('bad', idle, { stopEvent: { type: 'stop' }, shutdownMs: 500 });
     const r = rig(layer('node', [good, bad], { shutdownMs: 5000 }));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     const down = r.tree.stop();
     await r.ports.advance(499);
     expect(r.story()).toEqual(['started good', 'started bad']);
@@ -198,8 +194,7 @@ describe('a tree', () => {
   it('stops although a child hangs longer than the whole layer may take', async () => {
     const hangs = actor('hangs', idle, { stopEvent: { type: 'stop' }, shutdownMs: 60_000 });
     const r = rig(layer('node', [actor('first', idle), hangs], { shutdownMs: 1000 }));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     const down = r.tree.stop();
     await r.ports.advance(1000);
     await down;
@@ -232,8 +227,7 @@ describe('a tree', () => {
     const many = { intensity: { max: 1000, periodMs: 1 } };
     const x = actor('x', () => outer, { ...many, poisonMax: 1, backoff: { minMs: 1, maxMs: 1, factor: 1, jitter: 0 } });
     const r = rig(layer('node', [x], many));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     for (let i = 0; i < 100; i++) {
       r.tree.registry.send(address<Say>('node/x'), { type: 'crash' });
       await r.ports.advance(1);
@@ -259,8 +253,7 @@ describe('a tree', () => {
       on: { crash: { actions: ({ self }) => self.getSnapshot().children.leaf?.send({ type: 'x' }) } },
     });
     const r = rig(layer('node', [root, actor('nested', () => nested, { poisonMax: 1 })]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.registry.send(address<Say>('node/root'), { type: 'crash' });
     await r.ports.settle();
     expect(disposed).toHaveBeenCalledTimes(1);
@@ -284,8 +277,7 @@ describe('a tree', () => {
       return idle();
     });
     const r = rig(layer('node', [x, actor('y', idle)]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.kill('node/x', 'the test');
     await r.ports.advance(100);
     expect(signals.map((s) => s.aborted)).toEqual([true, false]);
@@ -400,8 +392,7 @@ describe('a tree', () => {
       }),
     );
     const r = rig(layer('node', [hog]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.registry.send(address<Say>('node/hog'), { type: 'say' });
     await r.ports.settle();
     expect(readings).toEqual(['node/hog']);

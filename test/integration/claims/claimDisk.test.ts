@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { drop, events, inApi, isReady } from '../cluster/clusterPods.ts';
 import type { VirtualNode } from '../virtualNode.ts';
-import { bind, chart, claim, claimNode, driver, onDisk, registered, SOCKET, unbound, using, withClaim } from './resourceClaims.ts';
+import { bind, chart, claim, claimNode, driven, onDisk, SOCKET, unbound, using, withClaim } from './resourceClaims.ts';
 
 const fail = (h: VirtualNode): void => {
   h.fs.failing = (op, path) => (op === 'rename' && path.includes('dra_manager_state') ? 'EIO' : undefined);
@@ -14,8 +14,7 @@ const prepared = (h: VirtualNode) => h.dra.sockets.get(SOCKET)?.prepared.size;
 
 it('holds up the pod before a driver is asked, and after it has prepared', async () => {
   await using h = await claimNode();
-  driver(h);
-  await registered(h);
+  await driven(h);
   fail(h);
   withClaim(h, 'web');
   await h.until('it is told', () => events(h, 'FailedPrepareDynamicResources').length > 0);
@@ -34,8 +33,7 @@ it('holds up the pod before a driver is asked, and after it has prepared', async
 
 it('holds up the end of a pod, of the first and of the last that uses the claim', async () => {
   await using h = await claimNode();
-  driver(h);
-  await registered(h);
+  await driven(h);
   const both = ['one', 'two'].map((name) => unbound(h, name, using('shared')));
   claim(h, 'shared', { pods: both });
   for (const { metadata } of both) bind(h, metadata.name);

@@ -18,6 +18,7 @@ import {
   claimNode,
   claimPath,
   DRIVER,
+  driven,
   driver,
   known,
   onDisk,
@@ -72,8 +73,7 @@ describe('a claim', () => {
     };
 
     it('is prepared again before the next try, and once', async ({ h }) => {
-      driver(h);
-      await registered(h);
+      await driven(h);
       const { uid } = withClaim(h, 'web');
       losing(h);
       h.dra.onCall = () => {};
@@ -89,8 +89,7 @@ describe('a claim', () => {
     });
 
     it('of a running pod is prepared again when its container restarts', async ({ h }) => {
-      driver(h);
-      await registered(h);
+      await driven(h);
       const pod = unbound(h, 'web', { ...using('web-gpu'), life: 'run=5s,exit=1;run=forever' });
       claim(h, 'web-gpu', { pods: [pod] });
       const device = losing(h);
@@ -107,8 +106,7 @@ describe('a claim', () => {
       'is not prepared again for another failure (%s)',
       async (details) => {
         await using h = await claimNode();
-        driver(h);
-        await registered(h);
+        await driven(h);
         withClaim(h, 'web');
         losing(h, { details });
         h.dra.onCall = () => {};
@@ -120,8 +118,7 @@ describe('a claim', () => {
   });
 
   it('of a template is found in the status of the pod, and must be owned by it', async ({ h }) => {
-    driver(h);
-    await registered(h);
+    await driven(h);
     const templated = {
       container: { resources: { claims: [{ name: 'gpu' }] } },
       spec: {
@@ -149,8 +146,7 @@ describe('a claim', () => {
   });
 
   it('that is made after its pod was bound is used as soon as the status of the pod names it', async ({ h }) => {
-    driver(h);
-    await registered(h);
+    await driven(h);
     const pod = unbound(h, 'web', {
       container: { resources: { claims: [{ name: 'gpu' }] } },
       spec: { resourceClaims: [{ name: 'gpu', resourceClaimTemplateName: 'template' }] },
@@ -192,8 +188,7 @@ describe('a claim', () => {
     withClaim(h, 'web');
     await h.until('it is told', () => events(h, 'FailedPrepareDynamicResources').length > 0);
     await h.advance(40_000);
-    driver(h);
-    await registered(h);
+    await driven(h);
     await h.until('it is asked', () => methods(h).includes('NodePrepareResources'), 500);
     await h.until('Ready', () => isReady(h, 'web'));
   });
@@ -224,8 +219,7 @@ describe('a claim', () => {
   );
 
   it('that was made again under its name waits until the old one is unprepared', async ({ h }) => {
-    driver(h);
-    await registered(h);
+    await driven(h);
     withClaim(h, 'web', 'shared');
     await h.until('Ready', () => isReady(h, 'web'));
     h.kube.handle({ verb: 'DELETE', path: claimPath('shared') });
@@ -243,8 +237,7 @@ describe('a claim', () => {
 
   // A spec of Kubernetes: "blocks new pod after force-delete".
   it('that was made again with its pod, which was deleted by force, waits until the old one is unprepared', async ({ h }) => {
-    driver(h);
-    await registered(h);
+    await driven(h);
     withClaim(h, 'web');
     await h.until('Ready', () => isReady(h, 'web'));
     h.dra.fault = ({ method }) => (method === 'NodeUnprepareResources' ? { kind: 'error', error: 'the device is busy' } : undefined);
@@ -399,8 +392,7 @@ describe('a driver', () => {
     ['without the claim', () => ({}), /NodePrepareResources skipped 1 ResourceClaims/],
   ])('that answers %s fails that claim alone', async (_, answer, why) => {
     await using h = await claimNode();
-    driver(h);
-    await registered(h);
+    await driven(h);
     h.dra.fault = ({ uid }) => ({ kind: 'answer', answer: () => answer(uid) });
     withClaim(h, 'web');
     await h.until('it is told', () => events(h, 'FailedPrepareDynamicResources').length > 0);

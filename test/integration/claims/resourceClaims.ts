@@ -26,6 +26,10 @@ export function driver(
 }
 export const registered = (h: VirtualNode) =>
   h.until('the driver is registered', () => h.tree.registry.read(draDriversView)?.value.size === 1);
+export async function driven(h: VirtualNode): Promise<void> {
+  driver(h);
+  await registered(h);
+}
 export function unplug(h: VirtualNode, socket = SOCKET): void {
   h.dra.die(socket);
   h.drivers.sockets.delete(socket);

@@ -1,4 +1,5 @@
 /** Pods of the API and the objects they name, in the API server of a virtual node: in few words. */
+import type { NodeCondition } from '../../../src/machines/api/node/nodeObject.ts';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
@@ -51,6 +52,24 @@ export function inApi(h: VirtualNode, name: string): Pod | undefined {
 }
 export const isReady = (h: VirtualNode, name: string) =>
   inApi(h, name)?.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+export const up = (h: VirtualNode, name: string) => h.until(`${name} runs`, () => inApi(h, name)?.status.phase === 'Running');
+export const failed = (h: VirtualNode, name: string, withinMs?: number) =>
+  h.until(`${name} has failed`, () => inApi(h, name)?.status.phase === 'Failed', withinMs);
+export async function createUp(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Promise<Pod> {
+  const made = create(h, name, o);
+  await up(h, name);
+  return made;
+}
+/** Containers of a pod of the API that run. */
+export function running(h: VirtualNode, name: string): number {
+  const { sandboxes, containers } = h.runtime.dump();
+  const mine = sandboxes.filter((b) => b.name === name).map((b) => b.id);
+  return containers.filter((c) => mine.includes(c.sandboxId) && c.state === 'CONTAINER_RUNNING').length;
+}
+export function condition(h: VirtualNode, type: string): NodeCondition | undefined {
+  const node = h.kube.store.list('nodes').find((o) => o.metadata.name === 'n1');
+  return (node?.status as { conditions?: NodeCondition[] } | undefined)?.conditions?.find((c) => c.type === type);
+}
 export const waiting = (h: VirtualNode, name: string) => inApi(h, name)?.status.containerStatuses?.[0]?.state?.waiting;
 export const events = (h: VirtualNode, reason: string) =>
   (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);

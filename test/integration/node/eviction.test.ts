@@ -1,10 +1,22 @@
 /** A node that runs short of memory or disk: what it says, whom it evicts and whom it lets in. A whole node in virtual time. */
 import { describe, expect } from 'vitest';
-import type { NodeCondition } from '../../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { podsView } from '../../../src/machines/pods/manager/messages.ts';
 import { statusesView } from '../../../src/machines/pods/status/messages.ts';
-import { cluster, create, drop, events, inApi, listEnded, patch } from '../cluster/clusterPods.ts';
+import {
+  cluster,
+  condition,
+  create,
+  createUp,
+  drop,
+  events,
+  failed,
+  inApi,
+  listEnded,
+  patch,
+  running,
+  up,
+} from '../cluster/clusterPods.ts';
 import { itWith } from '../onNode.ts';
 import { pod, type VirtualNode } from '../virtualNode.ts';
 
@@ -15,19 +27,7 @@ const LOOKS_MS = 25_000;
 
 const start = (config: Partial<KubeletConfiguration> = {}) => cluster({ config: { evictionPressureTransitionPeriod: 60_000, ...config } });
 const it = itWith(start);
-function condition(h: VirtualNode, type: string): NodeCondition | undefined {
-  const node = h.kube.store.list('nodes').find((o) => o.metadata.name === 'n1');
-  return (node?.status as { conditions?: NodeCondition[] } | undefined)?.conditions?.find((c) => c.type === type);
-}
 const says = (h: VirtualNode, type: string, status: string) => h.until(`${type} ${status}`, () => condition(h, type)?.status === status);
-const up = (h: VirtualNode, name: string) => h.until(`${name} runs`, () => inApi(h, name)?.status.phase === 'Running');
-const failed = (h: VirtualNode, name: string) => h.until(`${name} has failed`, () => inApi(h, name)?.status.phase === 'Failed');
-/** Containers of a pod of the API that run. */
-function running(h: VirtualNode, name: string): number {
-  const { sandboxes, containers } = h.runtime.dump();
-  const mine = sandboxes.filter((b) => b.name === name).map((b) => b.id);
-  return containers.filter((c) => mine.includes(c.sandboxId) && c.state === 'CONTAINER_RUNNING').length;
-}
 /** Containers of a pod of the API, also those that have ended. */
 const left = (h: VirtualNode, name: string) =>
   h.runtime.dump().containers.filter((c) => c.labels['io.kubernetes.pod.name'] === name).length;
@@ -57,8 +57,7 @@ describe('a node that is short of memory', () => {
 
   it('sees it within a quarter of a second with kernelMemcgNotification, and looks no more often while it lasts', async () => {
     await using h = await start({ kernelMemcgNotification: true });
-    create(h, 'greedy');
-    await up(h, 'greedy');
+    await createUp(h, 'greedy');
     await h.until('it rests', () => h.state('node/reclaim/eviction') === 'resting');
     await h.advance(1_000);
     const from = h.time.clock.monoMs();
@@ -189,8 +188,7 @@ describe('a node that is short of memory', () => {
   it('waits out the grace of a soft threshold, and gives what evictionMaxPodGracePeriod allows', async () => {
     const evictionSoft = { 'memory.available': '300Mi' };
     await using h = await start({ evictionSoft, evictionSoftGracePeriod: { 'memory.available': '2m' }, evictionMaxPodGracePeriod: 7 });
-    create(h, 'web');
-    await up(h, 'web');
+    await createUp(h, 'web');
     h.memory.availableBytes = 200 * MIB;
     await says(h, 'MemoryPressure', 'True');
     await h.advance(90_000);
@@ -255,8 +253,7 @@ describe('a node that is short of memory', () => {
   });
 
   it('keeps what it evicted down through a crash of every worker', async ({ h }) => {
-    create(h, 'web', { life: 'run=forever,term=ignore' });
-    await up(h, 'web');
+    await createUp(h, 'web', { life: 'run=forever,term=ignore' });
     h.memory.availableBytes = SHORT;
     await h.until('it is being evicted', () => h.state('node/reclaim/eviction') === 'awaitingEnd');
     h.memory.availableBytes = ENOUGH;
@@ -270,8 +267,7 @@ describe('a node that is short of memory', () => {
 
 describe('a node that is short of disk', () => {
   it('collects dead containers first, evicts nobody where that is enough, and refuses all that is not critical', async ({ h }) => {
-    create(h, 'web');
-    await up(h, 'web');
+    await createUp(h, 'web');
     h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
     await h.until('dead containers are collected', () => h.state('node/reclaim/eviction') === 'collecting');
     h.fs.room = { ...h.fs.room, bytesAvailable: 5e11 };
@@ -323,8 +319,7 @@ describe('a node that is short of disk', () => {
   });
 
   it('evicts when collecting did not help, and says which threshold is met', async ({ h }) => {
-    create(h, 'web');
-    await up(h, 'web');
+    await createUp(h, 'web');
     h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
     await failed(h, 'web');
     expect(inApi(h, 'web')?.status.message).toMatch(
@@ -376,8 +371,7 @@ describe('a node with images and writable layers on two disks', () => {
         fs.disks.set(LAYERS, { dev: 3, room: room(5e11) });
       },
     });
-    create(h, 'web');
-    await up(h, 'web');
+    await createUp(h, 'web');
     return h;
   };
   const fill = (h: VirtualNode, dir: string) => h.fs.disks.set(dir, { dev: dir === IMAGES ? 2 : 3, room: room(1e9) });
@@ -445,8 +439,7 @@ it('a node without thresholds that holds no pod to its own limits has nobody who
 });
 
 it('at rest it reads once in ten seconds, and asks the runtime for no statistics', async ({ h }) => {
-  create(h, 'web');
-  await up(h, 'web');
+  await createUp(h, 'web');
   await h.advance(120_000);
   expect(h.calls.filter((c) => c.method === 'ListContainerStats')).toEqual([]);
   // Once here, and once by the collector of images, which looks every five minutes.

@@ -1,10 +1,9 @@
 /** A machine that goes down while pods run: which pods end when, what the node says of it, and what a restart or a cancellation finds. */
 import { describe, expect } from 'vitest';
-import type { NodeCondition } from '../../../src/machines/api/node/nodeObject.ts';
 import type { KubeletConfiguration } from '../../../src/machines/config/config.ts';
 import { podsView, refusedFor } from '../../../src/machines/pods/manager/messages.ts';
 import { nodeShutdownView } from '../../../src/machines/reclaim/nodeShutdown/messages.ts';
-import { cluster, create, drop, events, inApi } from '../cluster/clusterPods.ts';
+import { cluster, condition, create, createUp, drop, events, failed, inApi, running, up } from '../cluster/clusterPods.ts';
 import { itWith } from '../onNode.ts';
 import { pod, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from '../virtualNode.ts';
 
@@ -21,20 +20,10 @@ async function start(config: Partial<KubeletConfiguration> = periods): Promise<V
 }
 const it = itWith(start);
 const reason = (h: VirtualNode, expected: string) => h.until(`the reason ${expected}`, () => h.actor(PATH)?.reason === expected);
-const up = (h: VirtualNode, name: string) => h.until(`${name} runs`, () => inApi(h, name)?.status.phase === 'Running');
-const failed = (h: VirtualNode, name: string) => h.until(`${name} has failed`, () => inApi(h, name)?.status.phase === 'Failed');
 const down = (h: VirtualNode) => h.until('the machine is down', () => h.logind.downAtMs !== null, 120_000);
 const state = (h: VirtualNode) => JSON.parse(h.fs.textOf(STATE) ?? '') as { startTime: string; endTime: string };
 const ZERO = '0001-01-01T00:00:00Z';
-function ready(h: VirtualNode): NodeCondition | undefined {
-  const node = h.kube.store.list('nodes').find((o) => o.metadata.name === 'n1');
-  return (node?.status as { conditions?: NodeCondition[] } | undefined)?.conditions?.find((c) => c.type === 'Ready');
-}
-function running(h: VirtualNode, name: string): number {
-  const { sandboxes, containers } = h.runtime.dump();
-  const mine = sandboxes.filter((b) => b.name === name).map((b) => b.id);
-  return containers.filter((c) => mine.includes(c.sandboxId) && c.state === 'CONTAINER_RUNNING').length;
-}
+const ready = (h: VirtualNode) => condition(h, 'Ready');
 const graces = (h: VirtualNode) =>
   h.calls.filter((c) => c.method === 'StopContainer').map((c) => Number((c.req as { timeout: number }).timeout));
 /** Ignores TERM: it takes all of its grace. */
@@ -76,8 +65,7 @@ describe('a machine that goes down', () => {
   });
 
   it('refuses pods that come meanwhile, critical ones too, and preempts no pod for them', async ({ h }) => {
-    create(h, 'slow', stubborn(20));
-    await up(h, 'slow');
+    await createUp(h, 'slow', stubborn(20));
     h.logind.shutDown();
     await h.until('it is noticed', () => h.tree.registry.read(nodeShutdownView)?.value.active);
     create(h, 'late');
@@ -153,8 +141,7 @@ describe('a shutdown that is cancelled', () => {
     await failed(h, 'slow');
     await h.advance(60_000);
     expect(running(h, 'guarded')).toBe(1);
-    create(h, 'next');
-    await up(h, 'next');
+    await createUp(h, 'next');
     expect(events(h, 'Shutdown')).toEqual(['Shutdown manager detected shutdown event', 'Shutdown manager detected shutdown cancellation']);
     expect(h.logind.held).toBe(true);
     h.logind.shutDown();
@@ -166,8 +153,7 @@ describe('a shutdown that is cancelled', () => {
     h.logind.otherLock = true;
     h.write('static', pod('static'));
     h.write('slow', pod('slow', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 15 } }));
-    create(h, 'web');
-    await up(h, 'web');
+    await createUp(h, 'web');
     await h.until('the static pods run', () => h.phase('static') === 'Running' && h.phase('slow') === 'Running');
     h.logind.shutDown();
     await failed(h, 'web');
@@ -219,8 +205,7 @@ describe('a shutdown that is cancelled', () => {
 
   it('takes the lock again that was dropped, when the machine did not go down after all', async ({ h }) => {
     h.logind.otherLock = true;
-    create(h, 'web');
-    await up(h, 'web');
+    await createUp(h, 'web');
     h.logind.shutDown();
     await h.until('the lock is dropped', () => !h.logind.held);
     await reason(h, 'ShutdownReleased');
@@ -292,8 +277,7 @@ describe('the manager killed at the end of a shutdown', () => {
   it.each(['finishing', 'released'])('in: %s', async (last) => {
     await using h = await start();
     h.logind.otherLock = true;
-    create(h, 'web');
-    await up(h, 'web');
+    await createUp(h, 'web');
     h.fs.delayMs = (op, at) => (op === 'writeFile' && at.startsWith(STATE) ? 1_000 : 0);
     h.logind.shutDown();
     await h.until(`it is ${last}`, () => h.state(PATH).includes(`pods.shutdown.${last}`));
@@ -313,8 +297,7 @@ describe('the manager killed at the end of a shutdown', () => {
 describe('systemd-logind away', () => {
   it('is tried again, longer apart each time, and that is said once; the shutdown that it tells of then is heeded', async () => {
     await using h = await begin({ before: (n) => void Object.assign(n.logind, { reachable: false }) });
-    create(h, 'web');
-    await up(h, 'web');
+    await createUp(h, 'web');
     await h.advance(300_000);
     expect(h.actor(PATH)).toMatchObject({ reason: 'LogindAway' });
     expect(h.lines.filter((l) => l.msg.includes('systemd-logind cannot be reached'))).toHaveLength(1);

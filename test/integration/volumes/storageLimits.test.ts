@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest';
 import type { Pod } from '../../../src/machines/kube/types.ts';
 import type { DiskUsage } from '../../../src/ports/machine/diskUsage.ts';
-import { cluster, create, dirOf, events, inApi, listEnded } from '../cluster/clusterPods.ts';
+import { cluster, create, createUp, dirOf, events, failed, inApi, listEnded, up } from '../cluster/clusterPods.ts';
 import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
 
@@ -18,22 +18,20 @@ const limit = (amount: string) => ({ container: { resources: { limits: { 'epheme
 const logged = (h: VirtualNode, { metadata: { namespace, name, uid } }: Pod, bytes: number) =>
   h.fs.put(`${h.node.facts.podLogsDir}/${namespace}_${name}_${uid}/main/0.log`, 'x'.repeat(bytes));
 const filled = (h: VirtualNode, pod: Pod, bytes: number) => h.fs.put(`${dirOf(pod, 'empty-dir', 'scratch')}/file`, 'x'.repeat(bytes));
-const runs = (h: VirtualNode, name: string) => h.until(`${name} runs`, () => inApi(h, name)?.status.phase === 'Running');
-const failed = (h: VirtualNode, name: string) => h.until(`${name} has failed`, () => inApi(h, name)?.status.phase === 'Failed', LOOKS_MS);
 
 describe('a pod that writes more than it may', () => {
   it('resources trap 12: to a volume with a limit is evicted at the next look, not at once; others are left alone', async () => {
     // No threshold is set: its own limits hold all the same.
     await using h = await cluster({ config: { evictionHard: {} } });
     const [full, half] = [create(h, 'full', volume('1Mi')), create(h, 'half', volume('1Mi'))];
-    await runs(h, 'full');
-    await runs(h, 'half');
+    await up(h, 'full');
+    await up(h, 'half');
     await h.advance(5_000);
     filled(h, full, 2 * MIB);
     filled(h, half, MIB / 2);
     await h.advance(5_000);
     expect(inApi(h, 'full')?.status.phase).toBe('Running');
-    await failed(h, 'full');
+    await failed(h, 'full', LOOKS_MS);
     const message = 'Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". ';
     expect(inApi(h, 'full')?.status).toMatchObject({ reason: 'Evicted', message });
     // It is to blame itself: its controller counts the failure.
@@ -46,9 +44,9 @@ describe('a pod that writes more than it may', () => {
 
   it('to its logs is evicted by the limit of the pod, several at a time', async ({ h }) => {
     const pods = ['a', 'b', 'c'].map((name) => create(h, name, limit('1Mi')));
-    for (const { metadata } of pods) await runs(h, metadata.name);
+    for (const { metadata } of pods) await up(h, metadata.name);
     for (const pod of pods.slice(0, 2)) logged(h, pod, 2 * MIB);
-    for (const name of ['a', 'b']) await failed(h, name);
+    for (const name of ['a', 'b']) await failed(h, name, LOOKS_MS);
     const message = 'Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ';
     for (const name of ['a', 'b']) expect(inApi(h, name)?.status).toMatchObject({ reason: 'Evicted', message });
     expect(events(h, 'Evicted')).toEqual([message, message]);
@@ -58,8 +56,7 @@ describe('a pod that writes more than it may', () => {
 
   it('is told of with ExceededGracePeriod when the runtime does not end it', async () => {
     await using h = await cluster({ config: { evictionHard: {} } });
-    const full = create(h, 'full', volume('1Mi'));
-    await runs(h, 'full');
+    const full = await createUp(h, 'full', volume('1Mi'));
     const ends = new Set(['StopContainer', 'StopPodSandbox']);
     h.faults.fault = (method) => (ends.has(method) ? { kind: 'refuse', code: 2, details: 'cannot be stopped' } : undefined);
     filled(h, full, 2 * MIB);
@@ -68,15 +65,14 @@ describe('a pod that writes more than it may', () => {
     const message = 'Container runtime did not kill the pod within specified grace period.';
     await h.until('told of', () => events(h, 'ExceededGracePeriod').includes(message), 15_000);
     h.faults.fault = () => undefined;
-    await failed(h, 'full');
+    await failed(h, 'full', LOOKS_MS);
     expect(events(h, 'ExceededGracePeriod')).toEqual([message]);
   });
 
   it('is not held to what its ended containers wrote', async ({ h }) => {
     listEnded(h, MIB);
     const lives = { 'init-0': 'run=1s,exit=0', main: `run=1s,exit=1;run=forever,writes=${MIB / 2}` };
-    create(h, 'a', { ...limit('1Mi'), inits: [{}], lives });
-    await runs(h, 'a');
+    await createUp(h, 'a', { ...limit('1Mi'), inits: [{}], lives });
     await h.advance(LOOKS_MS);
     expect(inApi(h, 'a')?.status.phase).toBe('Running');
     expect(events(h, 'Evicted')).toEqual([]);
@@ -85,7 +81,7 @@ describe('a pod that writes more than it may', () => {
   it('is not evicted when it is static or critical, nor where the feature is switched off', async ({ h }) => {
     const critical = create(h, 'critical', { ...limit('1Mi'), spec: { priority: 2_000_000_000 } });
     h.write('static', manifest('static', limit('1Mi')));
-    await runs(h, 'critical');
+    await up(h, 'critical');
     await h.until('static runs', () => h.phase('static') === 'Running');
     logged(h, critical, 2 * MIB);
     await h.advance(LOOKS_MS);
@@ -93,7 +89,7 @@ describe('a pod that writes more than it may', () => {
     expect(events(h, 'Evicted')).toEqual([]);
     await using off = await cluster({ config: { localStorageCapacityIsolation: false } });
     const free = create(off, 'free', limit('1Mi'));
-    await runs(off, 'free');
+    await up(off, 'free');
     logged(off, free, 2 * MIB);
     await off.advance(LOOKS_MS);
     expect(inApi(off, 'free')?.status.phase).toBe('Running');
@@ -101,7 +97,7 @@ describe('a pod that writes more than it may', () => {
 
   it('is held to what its files take of the disk: holes take nothing, and a file of two names counts once', async ({ h }) => {
     const [sparse, linked] = [create(h, 'sparse', volume('1Mi')), create(h, 'linked', volume('1Mi'))];
-    for (const name of ['sparse', 'linked']) await runs(h, name);
+    for (const name of ['sparse', 'linked']) await up(h, name);
     filled(h, sparse, 2 * MIB);
     const names = ['one', 'two'].map((name) => `${dirOf(linked, 'empty-dir', 'scratch')}/${name}`);
     for (const path of names) h.fs.put(path, 'x'.repeat(0.75 * MIB));
@@ -126,18 +122,17 @@ describe('a pod that writes more than it may', () => {
     };
     await using h = await cluster({ ports: (ports) => ({ ...ports, diskUsage }) });
     const [many, few] = [create(h, 'many', volume('1Mi')), create(h, 'few', volume('1Mi'))];
-    for (const name of ['many', 'few']) await runs(h, name);
+    for (const name of ['many', 'few']) await up(h, name);
     filled(h, few, 1);
     const dir = dirOf(many, 'empty-dir', 'scratch');
     for (let i = 0; i < 20_000; i += 1) h.fs.put(`${dir}/${i}`, '');
-    await failed(h, 'many');
+    await failed(h, 'many', LOOKS_MS);
     expect(inApi(h, 'few')?.status.phase).toBe('Running');
     expect(new Set(asked)).toEqual(new Set([dir]));
   });
 
   it('beside what a dead server serves inside its volume is measured without a look at that', async ({ h }) => {
-    const pod = create(h, 'a', volume('1Mi'));
-    await runs(h, 'a');
+    const pod = await createUp(h, 'a', volume('1Mi'));
     // A look at it would hold a thread for as long as the server is dead.
     const served = `${dirOf(pod, 'empty-dir', 'scratch')}/served`;
     h.fs.makeDir(served);
@@ -156,7 +151,7 @@ describe('a pod that writes more than it may', () => {
     expect(touched).toEqual([]);
     Object.assign(h.fs, { lstat, readdir });
     h.mounts.take(served);
-    await failed(h, 'a');
+    await failed(h, 'a', LOOKS_MS);
   });
 
   it('by what the runtime tells of pods with PodAndContainerStatsFromCRI, and of containers where it refuses that', async () => {
@@ -164,9 +159,9 @@ describe('a pod that writes more than it may', () => {
     const asked = () => new Set(h.calls.map((c) => c.method).filter((m) => m.startsWith('List') && m.endsWith('Stats')));
     for (const name of ['a', 'b']) {
       const pod = create(h, name, limit('1Mi'));
-      await runs(h, name);
+      await up(h, name);
       logged(h, pod, 2 * MIB);
-      await failed(h, name);
+      await failed(h, name, LOOKS_MS);
       if (name === 'a') expect([...asked()]).toEqual(['ListPodSandboxStats']);
       h.faults.fault = (method) => (method === 'ListPodSandboxStats' ? { kind: 'refuse', code: 12, details: 'unknown method' } : undefined);
     }
@@ -174,13 +169,12 @@ describe('a pod that writes more than it may', () => {
   });
 
   it('waits for a runtime that does not say what containers wrote, and the node goes on', async ({ h }) => {
-    const pod = create(h, 'a', limit('1Mi'));
-    await runs(h, 'a');
+    const pod = await createUp(h, 'a', limit('1Mi'));
     h.faults.fault = (method) => (method === 'ListContainerStats' ? { kind: 'refuse', code: 2, details: 'no figures' } : undefined);
     logged(h, pod, 2 * MIB);
     await h.advance(LOOKS_MS);
     expect(inApi(h, 'a')?.status.phase).toBe('Running');
     h.faults.fault = () => undefined;
-    await failed(h, 'a');
+    await failed(h, 'a', LOOKS_MS);
   });
 });

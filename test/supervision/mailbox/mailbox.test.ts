@@ -21,8 +21,7 @@ async function inbox(mailbox: MailboxSpec<Say>, on?: (e: Say, ctx: ActorCtx<Say>
     { mailbox, ...many },
   );
   const r = rig(layer('node', [x], many));
-  r.tree.start();
-  await r.ports.settle();
+  await r.up();
   const send = (e: Omit<Say, 'type'> & { type?: Say['type'] }) => r.tree.registry.send(to, { type: 'say', ...e });
   const box = () => r.tree.state().children[0]?.mailbox;
   return { r, seen, send, box };
@@ -122,8 +121,7 @@ describe('a mailbox', () => {
       },
     );
     const r = rig(layer('node', [x]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.registry.send(to, { type: 'end' });
     r.tree.registry.send(to, { type: 'say' });
     await r.ports.settle();
@@ -135,8 +133,7 @@ describe('a mailbox', () => {
     const seen: number[] = [];
     const r = rig(layer('node', [actor('x', () => receiver((e) => void seen.push(e.n ?? 0)))]));
     expect(r.tree.registry.send(to, { type: 'say', n: 1 })).toBe('queued');
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     expect(seen).toEqual([1]);
   });
 
@@ -158,8 +155,7 @@ describe('a mailbox', () => {
       }),
     );
     const r = rig(layer('node', [flood, actor('quiet', () => receiver(() => void order.push('q')))]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     for (let i = 0; i < 200; i++) r.tree.registry.send(address<Say>('node/flood'), { type: 'say' });
     r.tree.registry.send(address<Say>('node/quiet'), { type: 'say' });
     await r.ports.settle();
@@ -221,8 +217,7 @@ describe('poison', () => {
       { mailbox: byKey, intensity: { max: 0, periodMs: 60_000 } },
     );
     const r = rig(layer('node', [x], { intensity: { max: 0, periodMs: 60_000 } }));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     const { registry } = r.tree;
     registry.send(to, { type: 'say', n: 100, key: 'p', life: 1 });
     registry.send(to, { type: 'say', n: 2, key: 'q' });
@@ -244,8 +239,7 @@ describe('poison', () => {
       throw new Error('flaky');
     };
     const r = rig(layer('node', [flaky]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     r.tree.registry.send(to, { type: 'say', n: 0 });
     await r.ports.advance(5000);
     expect(r.lifecycle('node')).toBe('running');
@@ -261,8 +255,7 @@ describe('ask', () => {
   const question = (n: number) => (replyTo: ReplyTo<number>) => ({ type: 'say' as const, n, replyTo });
   async function answering(on: (e: Q) => void, capacity = 10) {
     const r = rig(layer('node', [actor('x', () => receiver((e) => on(e as Q)), { mailbox: { capacity, ...byKey } }), actor('y', idle)]));
-    r.tree.start();
-    await r.ports.settle();
+    await r.up();
     return r;
   }
 
