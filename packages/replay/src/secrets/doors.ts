@@ -61,6 +61,8 @@ const MOUNT_OPTIONS = 'volume.beta.kubernetes.io/mount-options';
 const TOKEN_KEYS = ['token', 'serviceAccountToken', 'cookie', 'proxy-authorization'];
 /** What programs say, and what people write. */
 const FREE_KEYS = ['message', 'details', 'stdout', 'stderr', 'output', 'body', 'error', 'why'];
+/** By commands that the node runs in containers. */
+const PRINTED: ReadonlySet<string> = new Set(['stdout', 'stderr']);
 const FREE_RECORDS = ['annotations', 'info', 'binaryData'];
 const IMAGE_KEYS = ['image', 'imageRef', 'imageID', 'imageId', 'userSpecifiedImage'];
 const REASON = /^[A-Z][A-Za-z]{0,60}$/;
@@ -194,7 +196,7 @@ export class Doors {
     // Programs in Go begin some keys with a capital.
     const rule = RULES.get(key) ?? (/^[A-Z]/.test(key) ? RULES.get(key.toLowerCase()) : undefined);
     const door = rule?.(Reflect.get(owner, key), at, owner);
-    return this.#shut(door ?? (at.door === 'free' ? 'free' : 'open'), key);
+    return this.#shut(door ?? (at.door === 'free' ? 'free' : 'open'), key, owner);
   }
 
   /** Of the answer of a port, by what was asked. */
@@ -267,8 +269,9 @@ export class Doors {
   }
 
   /** Free text is shut, too, where it is private. */
-  #shut(door: Door, key: string): Door {
+  #shut(door: Door, key: string, owner: object): Door {
     if (door !== 'free' || !this.#isPrivate) return door;
+    if (PRINTED.has(key) || (key === 'body' && Object.hasOwn(owner, 'bodyError'))) return 'lines';
     return key === 'data' ? 'secret' : key === 'binaryData' ? 'base64' : door;
   }
 

@@ -436,10 +436,11 @@ const PEOPLE = [
   'people\nlines\n',
   'ConfigurationOfPeople=true',
   'people-log-one',
+  'people-probe-one',
 ];
 
 it('nothing that people write is in a recording that is private, which replays without a divergence', async () => {
-  const [label = '', short = '', plain = '', sign = '', lines = '', setting = '', said = ''] = PEOPLE;
+  const [label = '', short = '', plain = '', sign = '', lines = '', setting = '', said = '', probed = ''] = PEOPLE;
   const daemons: string[][] = [];
   const handlers: Served = new Map();
   const binary = Buffer.from([...Buffer.from('people-binary'), 0xff, 0x00, 0xfe, 0x80]);
@@ -454,10 +455,10 @@ it('nothing that people write is in a recording that is private, which replays w
     before(w) {
       disk = w;
     },
-    hollow: { log: (path) => disk?.fs.put(path, logged) },
+    hollow: { log: (path) => disk?.fs.put(path, logged), exec: () => ({ exitCode: 1, stdout: Buffer.from(`it says\n${probed}`) }) },
     ports: (ports) => ({
-      ...ports,
-      net: noting(ports.net, handlers),
+      ...{ ...ports, net: noting(ports.net, handlers) },
+      prober: { ...ports.prober, httpGet: async () => ({ status: 200, location: null, body: Buffer.from(`${probed}!`), bodyError: null }) },
     }),
     between(config, ports) {
       const lived: string[] = [];
@@ -486,6 +487,8 @@ it('nothing that people write is in a recording that is private, which replays w
     spec: {
       containers: [{ name: 'main', image: 'busybox:1', args: ['$(A)-$(B)'], env, envFrom: [{ configMapRef: { name: 'c' } }] }].map((c) => ({
         ...c,
+        livenessProbe: { exec: { command: ['a'] }, failureThreshold: 99 },
+        startupProbe: { httpGet: { port: 80 } },
         volumeMounts: ['c', 'd', 'p'].map((volume) => ({ name: volume, mountPath: `/${volume}` })),
       })),
       affinity: {
