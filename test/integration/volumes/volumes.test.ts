@@ -23,6 +23,16 @@ function withVolumes(name: string, o: { uid?: string; life?: string; volumes?: o
   });
 }
 const up = (h: VirtualNode, name: string) => h.phase(name) === 'Running' && h.running(name).length === 1;
+/** With one pod, which runs. */
+async function webUp(): Promise<VirtualNode> {
+  const h = await virtualNode({ manifests: { web: withVolumes('web') } });
+  await h.until('web runs', () => up(h, 'web'));
+  return h;
+}
+async function gone(h: VirtualNode): Promise<void> {
+  h.remove('web');
+  await h.until('web is gone', () => h.record('web') === undefined, 300_000);
+}
 const volumesDir = (h: VirtualNode, name: string) => `${ROOT}/pods/${h.uid(name)}/volumes`;
 const events = (h: VirtualNode, reason: string) =>
   (h.tree.registry.read(eventsView)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
@@ -32,8 +42,7 @@ const text = async (h: VirtualNode, path: string) => new TextDecoder().decode(aw
 
 describe('volumes of a pod', () => {
   it('are set up before the sandbox, given to the containers, and taken down when they are gone', async () => {
-    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
-    await h.until('web runs', () => up(h, 'web'));
+    await using h = await webUp();
     const dir = volumesDir(h, 'web');
     const uid = h.uid('web');
     expect(h.mounts.table.map((m) => [m.path, m.type])).toEqual([
@@ -48,8 +57,7 @@ describe('volumes of a pod', () => {
       expect.objectContaining({ containerPath: '/mnt/memory', hostPath: `${dir}/kubernetes.io~empty-dir/memory`, readonly: false }),
       expect.objectContaining({ containerPath: '/mnt/info', hostPath: `${dir}/kubernetes.io~downward-api/info`, readonly: true }),
     ]);
-    h.remove('web');
-    await h.until('web is gone', () => h.record('web') === undefined);
+    await gone(h);
     expect(h.mounts.table).toEqual([]);
     expect(h.fs.has(dir)).toBe(true);
     expect(h.fs.below(dir)).toEqual([]);
@@ -77,25 +85,21 @@ describe('volumes of a pod', () => {
   });
 
   it('on which somebody else has mounted are unmounted as often as it takes', async () => {
-    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
-    await h.until('web runs', () => up(h, 'web'));
+    await using h = await webUp();
     const path = `${volumesDir(h, 'web')}/kubernetes.io~empty-dir/memory`;
     for (const source of ['first', 'second']) h.mounts.put({ path, type: 'tmpfs', source });
-    h.remove('web');
-    await h.until('web is gone', () => h.record('web') === undefined);
+    await gone(h);
     expect(h.mounts.table).toEqual([]);
     expect(h.fs.has(path)).toBe(false);
   });
 
   it('leave nothing of themselves with the volume manager when they are gone', async () => {
-    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
-    await h.until('web runs', () => up(h, 'web'));
+    await using h = await webUp();
     const snapshot = () => h.tree.actorAt('node/services/volumes')?.getSnapshot() as { children: object } | undefined;
     // Numbered: of a volume. Its lookout stays.
     const children = () => Object.keys(snapshot()?.children ?? { 'no manager#': null }).filter((id) => id.includes('#'));
     expect(children()).toHaveLength(3);
-    h.remove('web');
-    await h.until('web is gone', () => h.record('web') === undefined);
+    await gone(h);
     expect(children()).toEqual([]);
   });
 
@@ -135,8 +139,7 @@ describe('volumes of a pod', () => {
     h.fs.makeDir('/srv/data');
     await h.until('web runs', () => up(h, 'web'), 300_000);
     expect(created(h)[0]?.mounts?.[0]).toMatchObject({ hostPath: '/srv/data', containerPath: '/data', readonly: false });
-    h.remove('web');
-    await h.until('web is gone', () => h.record('web') === undefined);
+    await gone(h);
     expect(h.fs.has('/srv/data')).toBe(true);
   });
 
@@ -166,8 +169,7 @@ describe('volumes of a pod', () => {
   });
 
   it('that are busy keep the pod from finishing, and are tried again', async () => {
-    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
-    await h.until('web runs', () => up(h, 'web'));
+    await using h = await webUp();
     h.mounts.trouble.failing = (op) => (op === 'unmount' ? 'EBUSY' : undefined);
     h.remove('web');
     await h.until('its containers are gone', () => h.running('web').length === 0);
@@ -189,8 +191,7 @@ describe('volumes of a pod', () => {
 });
 
 it('a question whose asker has gone on changes nothing, also for a manager that has just begun', async () => {
-  await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
-  await h.until('web runs', () => up(h, 'web'));
+  await using h = await webUp();
   const { registry } = h.tree;
   const pod = h.record('web')?.pod;
   if (pod === undefined) throw new Error('no pod');
@@ -211,8 +212,7 @@ it('a question whose asker has gone on changes nothing, also for a manager that 
 });
 
 it('files are compared with their sources in time, however often their pod asks for its volumes', async () => {
-  await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
-  await h.until('web runs', () => up(h, 'web'));
+  await using h = await webUp();
   const asked = h.record('web')?.pod;
   if (asked === undefined) throw new Error('no pod');
   const { uid } = asked.metadata;
@@ -264,8 +264,7 @@ describe('an operation that a killed volume manager left under way', () => {
     await h.advance(2 * SLOW_MS);
     expect(h.mounts.table).toHaveLength(2);
     for (const path of ['cache/new', 'memory']) expect(h.fs.has(`${dir}/kubernetes.io~empty-dir/${path}`), path).toBe(true);
-    h.remove('web');
-    await h.until('web is gone', () => h.record('web') === undefined, 300_000);
+    await gone(h);
     expect(h.mounts.table).toEqual([]);
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/pinned-1`), 300_000);
   });
@@ -307,8 +306,7 @@ describe('files of a volume', () => {
 
 describe('a new daemon', () => {
   it('finds the volumes of running pods and leaves them as they are', async () => {
-    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
-    await h.until('web runs', () => up(h, 'web'));
+    await using h = await webUp();
     const [id] = h.running('web').map((c) => c.id);
     const table = structuredClone(h.mounts.table);
     h.fs.put(`${volumesDir(h, 'web')}/kubernetes.io~empty-dir/memory/kept`, 'yes');
@@ -323,14 +321,12 @@ describe('a new daemon', () => {
     expect(h.mounts.table).toEqual(table);
     expect(h.fs.has(`${volumesDir(h, 'web')}/kubernetes.io~empty-dir/memory/kept`)).toBe(true);
     expect(h.running('web').map((c) => c.id)).toEqual([id]);
-    h.remove('web');
-    await h.until('web is gone', () => h.record('web') === undefined);
+    await gone(h);
     expect(h.mounts.table).toEqual([]);
   });
 
   it('takes down what belongs to nobody, but not before every source has spoken, and nothing below a mount it does not know', async () => {
-    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
-    await h.until('web runs', () => up(h, 'web'));
+    await using h = await webUp();
     await h.crash();
     const stray = `${ROOT}/pods/stray`;
     for (const d of ['kubernetes.io~empty-dir/a', 'kubernetes.io~secret/b', 'kubernetes.io~empty-dir/c'])
@@ -484,8 +480,7 @@ describe('huge pages', () => {
     await h.until('web runs', () => up(h, 'web'));
     const path = `${volumesDir(h, 'web')}/kubernetes.io~empty-dir/huge`;
     expect(h.mounts.table).toMatchObject([{ path, type: 'hugetlbfs', options: ['pagesize=2097152'] }]);
-    h.remove('web');
-    await h.until('web is gone', () => h.record('web') === undefined);
+    await gone(h);
     expect(h.mounts.table).toEqual([]);
   });
 
