@@ -216,7 +216,7 @@ describe('one process runtime per root directory', () => {
     expect(marked(id).length).toBeGreaterThan(0);
     const said: string[] = [];
     expect(await stopAll(rootDir, { execPath: process.execPath, entry: ENTRY, say: (line) => said.push(line) })).toEqual({ pods: 1 });
-    expect(marked(id)).toEqual([]);
+    await expect.poll(() => marked(id)).toEqual([]);
     expect(said.join()).toMatch(/1 pod stopped/);
   });
 

@@ -67,7 +67,7 @@ for (const who of rotating('users of kind oci', ['root', 'user'] as const, 2))
     afterAll(async () => {
       await runtime.close();
       rig.close();
-      expect([...markedAll().keys()].filter((id) => ran.includes(id))).toEqual([]);
+      await expect.poll(() => [...markedAll().keys()].filter((id) => ran.includes(id))).toEqual([]);
     });
 
     const newPod = async (
@@ -214,7 +214,7 @@ for (const who of rotating('users of kind oci', ['root', 'user'] as const, 2))
       const id = await start(p, sh('sleep 4321', shared), 'one');
       expect(Number((await runToEnd(p, sh('ps | grep -c "[s]leep 4321"', shared), 'two')).out[0])).toBeGreaterThan(0);
       await c.call('StopContainer', { containerId: id, timeout: 0 });
-      expect(marked(id)).toEqual([]);
+      await expect.poll(() => marked(id)).toEqual([]);
     });
 
     it('gives each pod a network of its own, which probes reach', async () => {

@@ -70,6 +70,6 @@ describe.runIf(canRunOci()).each(['root', 'user'] as const)('kind oci on slirp4n
     } finally {
       await runtime.close();
     }
-    expect([...markedAll().keys()].filter((id) => ran.includes(id))).toEqual([]);
+    await expect.poll(() => [...markedAll().keys()].filter((id) => ran.includes(id))).toEqual([]);
   });
 });

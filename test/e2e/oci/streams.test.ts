@@ -43,7 +43,7 @@ for (const who of ['root', 'user'] as const)
     afterAll(async () => {
       await runtime.close();
       rig.close();
-      expect([...markedAll().keys()].filter((id) => ran.includes(id))).toEqual([]);
+      await expect.poll(() => [...markedAll().keys()].filter((id) => ran.includes(id))).toEqual([]);
     });
 
     const start = async (name: string, script: string, more: Partial<ContainerConfig>) => {
