@@ -8,7 +8,7 @@ import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isReady, Seen, STATIC } from '../../../cluster/kubeadm/cluster.ts';
+import { isReady, isStatic, type PodSeen, Seen, STATIC } from '../../../cluster/kubeadm/cluster.ts';
 import { buildDaemon } from '../../daemon.ts';
 import { program } from '../../lab/cluster/controlPlane.ts';
 import { hasMachine, Machine } from '../machine.ts';
@@ -147,11 +147,17 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
     let before = await lives();
     const title = 'Back to the kubelet, and to actorlet again';
     for (let turn = 0; turn < 3; turn++) {
+      const sinceMs = Number(await shell('date +%s')) * 1_000;
+      // It gives static pods new times, and writes them one after the other.
+      const isOfTurn = (pod: PodSeen) =>
+        pod.status.conditions?.some((c) => c.type === 'PodScheduled' && Date.parse(c.lastTransitionTime) >= sinceMs) === true;
       await block(title);
       await vm.wait('the kubelet to report', async () => !(await nodeVersion()).includes('+actorlet'), LONG_MS);
       await vm.wait('the node to be Ready', nodeReady);
       // The kubelet gives static pods that it never ran UIDs of its own, and runs them anew. It probes those that it ran before they are Ready.
-      await vm.wait('the pods of the system to be Ready', () => allReady('-n kube-system', 7), LONG_MS);
+      const told = async () =>
+        (await seen.pods('-n kube-system')).filter(isStatic).every(isOfTurn) && (await allReady('-n kube-system', 7));
+      await vm.wait('the pods of the system to be Ready', told, LONG_MS);
       const now = await lives();
       expect(withoutStatic(now), `turn ${turn}, the kubelet`).toEqual(withoutStatic(before));
       if (turn > 0) expect(untimed(now), `turn ${turn}, the kubelet`).toEqual(untimed(before));
