@@ -10,7 +10,7 @@ import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, ROOT } from '../../../test/integration/virtualNode.ts';
-import { isAhead, withoutOtherEnds, withoutPast } from '../src/border/api/podStatus.ts';
+import { isAhead, isUnseen, withoutOtherEnds, withoutPast } from '../src/border/api/podStatus.ts';
 import { missingOf, missingOfPod } from '../src/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../src/border/table.ts';
 import { type Beside, type BesideOptions, beside } from './beside.ts';
@@ -663,6 +663,12 @@ describe('whether an object shows a patch', () => {
     const of = (containerID: string) => ({ containerStatuses: [{ name: 'a', lastState: { terminated: { containerID } } }] });
     expect(withoutOtherEnds(of('1'), of('2'))).toEqual({ containerStatuses: [{ name: 'a' }] });
     expect(withoutOtherEnds(of('1'), of('1'))).toEqual(of('1'));
+  });
+
+  it('and one that the kubelet told of before a listing showed it is not taken for ended', () => {
+    const of = (lastState: object) => ({ containerStatuses: [{ name: 'a', state: { running: {} }, lastState }] });
+    const [unknown, known] = [of({ terminated: { reason: 'ContainerStatusUnknown' } }), of({ terminated: { reason: 'Error' } })];
+    expect([isUnseen(unknown, of({})), isUnseen(unknown, unknown), isUnseen(known, of({}))]).toEqual([true, false, false]);
   });
 
   it('without what it takes back of the past', () => {

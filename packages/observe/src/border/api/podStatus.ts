@@ -104,12 +104,12 @@ export function withoutAddress(status: unknown): unknown {
   return rest;
 }
 
-/** Reasons for which containers ended, with their names. */
-export function endedBy(status: unknown): Map<unknown, Set<unknown>> {
+/** Reasons for which containers ended, with their names; or the instances before them. */
+export function endedBy(status: unknown, of: 'state' | 'lastState' = 'state'): Map<unknown, Set<unknown>> {
   const reasons = new Map<unknown, Set<unknown>>();
   for (const field of ['initContainerStatuses', 'containerStatuses']) {
     const list: unknown = isRecord(status) ? status[field] : undefined;
-    for (const { name, state } of Array.isArray(list) ? list.filter(isRecord) : []) {
+    for (const { name, [of]: state } of Array.isArray(list) ? list.filter(isRecord) : []) {
       if (!isRecord(state) || !isRecord(state.terminated)) continue;
       const { reason } = state.terminated;
       reasons.set(reason, (reasons.get(reason) ?? new Set()).add(name));
@@ -118,12 +118,17 @@ export function endedBy(status: unknown): Map<unknown, Set<unknown>> {
   return reasons;
 }
 
-/** Whether the tree does not know how a container ended, and the object says it. */
+/**
+ * Whether the tree does not know how a container ended, and the object says it; or takes one for ended that the kubelet told of before a
+ * listing showed it.
+ */
 export function isUnseen(wanted: unknown, has: unknown): boolean {
-  const unknown = endedBy(wanted).get(STATUS_UNKNOWN_REASON) ?? new Set();
+  const unknownIn = (status: unknown, of: 'state' | 'lastState') => endedBy(status, of).get(STATUS_UNKNOWN_REASON) ?? new Set();
+  const [unknown, before, said] = [unknownIn(wanted, 'state'), unknownIn(wanted, 'lastState'), unknownIn(has, 'lastState')];
   return (
-    unknown.size > 0 &&
-    [...endedBy(has)].some(([reason, names]) => reason !== STATUS_UNKNOWN_REASON && [...names].some((name) => unknown.has(name)))
+    [...before].some((name) => !said.has(name)) ||
+    (unknown.size > 0 &&
+      [...endedBy(has)].some(([reason, names]) => reason !== STATUS_UNKNOWN_REASON && [...names].some((name) => unknown.has(name))))
   );
 }
 
