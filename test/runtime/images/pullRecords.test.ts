@@ -156,7 +156,7 @@ describe('the records', () => {
     const records = under('NeverVerifyPreloadedImages');
     for (const [image, auth] of [['r.io/public:1', null] as const, ['r.io/a:1', owned('ann', 'a')] as const]) {
       await records.begin(image);
-      await records.pulled({ image, imageRef: `id of ${image}`, auth });
+      await records.pulled({ image, imageRef: `id of ${image}`, listed: [image], auth });
     }
     const mustPull = (of: PullRecords, image: string) => of.mustPull({ image, imageRef: `id of ${image}`, listed: [image], auths });
     expect(await mustPull(under('NeverVerify'), 'r.io/a:1')).toBe(false);
@@ -171,6 +171,7 @@ describe('the records', () => {
 
 describe('the image puller', () => {
   const DIR = '/root/image_manager';
+  const VERSION = 'kubelet.config.k8s.io/v1beta1';
   const entropy = createEntropy();
   let w: World;
   let fs: MemFs;
@@ -185,25 +186,27 @@ describe('the image puller', () => {
   });
   afterEach(() => w.stop());
 
-  const imageOf = (name: string, id: string): Image => ({
-    ...{ id, repoTags: [name], repoDigests: [], size: '1', uid: null, username: '', spec: null, pinned: false },
-  });
+  const imageOf = (id: string): Image => {
+    const names = [...present].flatMap(([name, of]) => (of === id ? [name] : []));
+    const [repoTags, repoDigests] = [names.filter((name) => !name.includes('@')), names.filter((name) => name.includes('@'))];
+    return { ...{ id, repoTags, repoDigests, size: '1', uid: null, username: '', spec: null, pinned: false } };
+  };
   async function start(
     policy: VerificationOptions['policy'] = 'NeverVerifyPreloadedImages',
     own: readonly OwnedAuth[] = [],
   ): Promise<void> {
     const cri = healthy(fakeCri());
     cri.answer('ImageStatus', ({ image }: CriRequest<'ImageStatus'>) => {
-      const [name, id] = [...present].find((entry) => entry.includes(image.image)) ?? [];
-      return { image: name === undefined || id === undefined ? null : imageOf(name, id), info: {} };
+      const [, id] = [...present].find((entry) => entry.includes(image.image)) ?? [];
+      return { image: id === undefined ? null : imageOf(id), info: {} };
     });
-    cri.answer('ListImages', () => ({ images: [...present].map(([name, id]) => imageOf(name, id)) }));
+    cri.answer('ListImages', () => ({ images: [...new Set(present.values())].map(imageOf) }));
     cri.answer('PullImage', ({ image, auth }: CriRequest<'PullImage'>) => {
       if (users !== null && !users.includes(auth?.username ?? '')) return fail(7, 'denied');
       present.set(image.image, `id of ${image.image}`);
       return { imageRef: `id of ${image.image}` };
     });
-    const verification = { policy, allowlist: [], dir: DIR };
+    const verification = { policy, allowlist: ['r.io/p'], dir: DIR };
     const images = { verification, registryPullQPS: 0, credentials: async () => own };
     w = await world({ only: ['cri', 'imagePuller'], cri, images, ports: { fs, entropy } });
   }
@@ -217,6 +220,8 @@ describe('the image puller', () => {
   }
   const pulls = () => w.cri.of('PullImage').length;
   const files = (kind: string) => fs.below(`${DIR}/${kind}`);
+  const intend = (image: string) =>
+    fs.put(`${DIR}/pulling/sha256-${entropy.sha256Hex(image)}`, JSON.stringify({ kind: 'ImagePullIntent', apiVersion: VERSION, image }));
 
   it('lets a pod use an image that another pulled only with credentials that open it', async () => {
     await start();
@@ -269,18 +274,15 @@ describe('the image puller', () => {
     await start();
     expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('pulled');
     await w.stop();
-    fs.put(
-      `${DIR}/pulling/sha256-${entropy.sha256Hex('r.io/late:1')}`,
-      '{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1beta1","image":"r.io/late:1"}',
-    );
-    // The same image has another tag of that name, and a name by which nobody pulled it.
+    intend('r.io/late:1');
+    // The same image has names by which nobody pulled it.
     present.set('r.io/late:1', 'late');
     present.set('r.io/late:2', 'late');
     present.set('r.io/other:1', 'late');
     await start();
     expect(await ensure('r.io/a:1', [owned('ann', 'a')])).toBe('present');
     expect(await ensure('r.io/a:1')).toBe('ErrImagePull');
-    expect(await ensure('r.io/late:2')).toBe('ErrImagePull');
+    expect(await ensure('r.io/late:2')).toBe('present');
     expect(await ensure('r.io/late:1')).toBe('ErrImagePull');
     expect(await ensure('r.io/other:1')).toBe('present');
     expect(files('pulling')).toEqual([]);
@@ -289,52 +291,115 @@ describe('the image puller', () => {
   describe('an image that was there before, whose content a pod pulls by another name,', () => {
     const DIGEST = `sha256:${'a'.repeat(64)}`;
     const preloaded = ['docker.io/library/tool:1', `docker.io/library/tool@${DIGEST}`];
-    /** Both names are one image, as in a runtime that keeps images by their content. */
-    const shared = () => {
-      const all = (): Image => ({
-        ...imageOf('docker.io/library/tool:1', DIGEST),
-        repoTags: ['docker.io/library/tool:1', ...[...present.keys()].filter((name) => name.startsWith('r.io/'))],
-        repoDigests: [`docker.io/library/tool@${DIGEST}`],
-      });
-      w.cri.answer('ListImages', () => ({ images: [all()] }));
-      w.cri.answer('ImageStatus', ({ image: { image } }: CriRequest<'ImageStatus'>) => {
-        const known = [DIGEST, 'tool:1', `tool@${DIGEST}`, ...preloaded, ...present.keys()].includes(image) || image.endsWith(DIGEST);
-        return { image: known ? all() : null, info: {} };
-      });
-      w.cri.answer('PullImage', ({ image, auth }: CriRequest<'PullImage'>) => {
+    const full = (name: string) => (name.includes('/') ? name : `docker.io/library/${name}`);
+    /** All names are one image, as in a runtime that keeps images by their content: a pull by a tag brings the digest, too. */
+    const begin = async (listed: readonly string[], policy?: VerificationOptions['policy']) => {
+      for (const name of listed) present.set(name, DIGEST);
+      await start(policy);
+      w.cri.answer('ImageStatus', ({ image: { image } }: CriRequest<'ImageStatus'>) => ({
+        image: present.has(full(image)) || image.endsWith(DIGEST) ? imageOf(DIGEST) : null,
+        info: {},
+      }));
+      w.cri.answer('PullImage', ({ image: { image }, auth }: CriRequest<'PullImage'>) => {
         if (auth?.username !== 'ann') return fail(7, 'denied');
-        present.set(image.image, DIGEST);
+        for (const name of [full(image), `${full(image).replace(/[:@].*/, '')}@${DIGEST}`])
+          if (!/:.*@/.test(name)) present.set(name, DIGEST);
         return { imageRef: DIGEST };
       });
     };
-    beforeEach(async () => {
-      await start();
-      shared();
-    });
+    const again = async (policy?: VerificationOptions['policy']) => w.stop().then(() => begin([], policy));
+    const pull = (name: string) => ensure(name, [owned('ann', 'a')]);
+    const byAnn = { uid: 'uid-a', namespace: 'ns', name: 'a' };
+    const written = async () => {
+      const [record = ''] = files('pulled');
+      return JSON.parse(new TextDecoder().decode(await fs.readFile(record, { bytesMax: 1e6 }))) as Record<string, unknown>;
+    };
 
     it.each(['tool:1', `tool@${DIGEST}`, ...preloaded])('stays usable as %s, also after a restart', async (name) => {
+      await begin(preloaded);
       expect(await ensure(name, [], 'Never')).toBe('present');
-      expect(await ensure('r.io/private:1', [owned('ann', 'a')])).toBe('pulled');
+      expect(await pull('r.io/private:1')).toBe('pulled');
       expect(await ensure(name, [], 'Never')).toBe('present');
-      await w.stop();
-      await start();
-      shared();
+      expect(await pull('tool:2')).toBe('pulled');
+      expect(await ensure(name, [], 'Never')).toBe('present');
+      await again();
       expect(await ensure(name)).toBe('present');
+      for (const other of ['tool:2', 'r.io/private:1', `r.io/private@${DIGEST}`])
+        expect(await ensure(other, [], 'Never')).toBe('ErrImageNeverPull');
     });
 
-    it('gives nobody what was pulled: not its name, its id, or another repository with its digest', async () => {
-      expect(await ensure('r.io/private:1', [owned('ann', 'a')])).toBe('pulled');
-      for (const name of ['r.io/private:1', `r.io/private@${DIGEST}`, `r.io/other@${DIGEST}`, `docker.io/library/other@${DIGEST}`, DIGEST])
-        expect(await ensure(name, [], 'Never')).toBe('ErrImageNeverPull');
+    it.each([
+      ['another tag', ['r.io/p:1'], 'r.io/p:2', 'r.io/p:1'],
+      ['its digest', ['r.io/p:1'], `r.io/p@${DIGEST}`, 'r.io/p:1'],
+      ['a tag with its digest', ['r.io/p:1'], `r.io/p:2@${DIGEST}`, 'r.io/p:1'],
+      ['a tag, where it was there by its digest alone', [`r.io/p@${DIGEST}`], 'r.io/p:2', `r.io/p@${DIGEST}`],
+    ])('stays usable when a pod pulls %s of its repository, also after a restart', async (_, listed, pulled, name) => {
+      await begin(listed);
+      expect(await ensure(name)).toBe('present');
+      expect(await ensure(pulled, [owned('ann', 'a')], 'Always')).toBe('pulled');
+      expect(await ensure(name)).toBe('present');
+      expect(await ensure(pulled, [], 'Never')).toBe('ErrImageNeverPull');
+      await again();
+      expect([await ensure(name), await ensure(pulled, [], 'Never')]).toEqual(['present', 'ErrImageNeverPull']);
+      // Only a key of the map says so: the reference refuses fields that it does not know, and looks repositories up.
+      expect(await written()).toEqual({
+        ...{ kind: 'ImagePulledRecord', apiVersion: VERSION, lastUpdatedTime: expect.any(String), imageRef: DIGEST },
+        credentialMapping: expect.objectContaining({
+          'r.io/p': { kubernetesSecrets: [expect.objectContaining(byAnn)] },
+          [name]: { nodePodsAccessible: true },
+        }),
+      });
+    });
+
+    it('stays usable also where nobody had used it before, and where the pull came after one of another repository', async () => {
+      await begin(['r.io/p:1']);
+      for (const name of ['r.io/private:1', 'r.io/p:2', 'r.io/p:3']) expect(await pull(name)).toBe('pulled');
+      expect(await ensure('r.io/p:1', [], 'Never')).toBe('present');
+      for (const name of ['r.io/p:2', 'r.io/p:3']) expect(await ensure(name, [], 'Never')).toBe('ErrImageNeverPull');
+      for (const [policy, expected] of [
+        ['AlwaysVerify', 'ErrImageNeverPull'],
+        ['NeverVerifyAllowlistedImages', 'present'],
+      ] as const) {
+        await again(policy);
+        expect(await ensure('r.io/p:1', [], 'Never')).toBe(expected);
+      }
+    });
+
+    it('gives nobody what was pulled: not its name, its id, another tag, or another repository with its digest', async () => {
+      await begin(preloaded);
+      for (const name of ['r.io/private:1', 'r.io/private:2']) expect(await pull(name)).toBe('pulled');
+      const others = [
+        'r.io/private:1',
+        'r.io/private:2',
+        ...['r.io/private', 'r.io/other', 'docker.io/library/other'].map((n) => `${n}@${DIGEST}`),
+      ];
+      for (const name of [...others, DIGEST]) expect(await ensure(name, [], 'Never')).toBe('ErrImageNeverPull');
       expect(await ensure('r.io/private:1', [owned('ann', 'a')], 'Never')).toBe('present');
     });
 
-    it('has to be opened once it was pulled by that name too, whatever became of the pull', async () => {
-      expect(await ensure('r.io/private:1', [owned('ann', 'a')])).toBe('pulled');
+    it.each(['r.io/private:1', 'tool:2'])('has to be opened once it was pulled by that name too, after %s', async (other) => {
+      await begin(preloaded);
+      expect(await pull(other)).toBe('pulled');
       expect(await ensure('tool:1', [owned('eve', 'e')], 'Always')).toBe('ErrImagePull');
       expect(await ensure('tool:1', [], 'Never')).toBe('present');
       expect(await ensure('tool:1', [owned('ann', 'a')], 'Always')).toBe('pulled');
       expect(await ensure('tool:1', [], 'Never')).toBe('ErrImageNeverPull');
+    });
+
+    it('is not one that pods pulled: under way, of a record that cannot be read, or as the reference names it', async () => {
+      await begin(['r.io/p:1']);
+      expect(await ensure('r.io/p:1', [], 'Always')).toBe('ErrImagePull');
+      intend('r.io/p:1');
+      expect(await ensure('r.io/p:2', [owned('ann', 'a')], 'Always')).toBe('pulled');
+      expect(await ensure('r.io/p:1', [], 'Never')).toBe('ErrImageNeverPull');
+      const [record = ''] = files('pulled');
+      fs.put(record, 'nonsense');
+      expect(await ensure('r.io/p:3', [owned('ann', 'a')], 'Always')).toBe('pulled');
+      expect(await ensure('r.io/p:2', [], 'Never')).toBe('ErrImageNeverPull');
+      present.set('docker.io/library/tool:1', DIGEST);
+      fs.put(record, JSON.stringify({ ...(await written()), credentialMapping: { tool: { kubernetesSecrets: [byAnn] } } }));
+      expect(await ensure('tool:1', [], 'Never')).toBe('ErrImageNeverPull');
+      expect(await ensure('tool:1', [owned('bob', 'a')], 'Never')).toBe('present');
     });
   });
 
@@ -385,7 +450,7 @@ describe('the image puller', () => {
     await start();
     let away = true;
     w.cri.answer('ImageStatus', ({ image }: CriRequest<'ImageStatus'>) =>
-      away ? fail(14, 'connection lost') : { image: imageOf(image.image, `id of ${image.image}`), info: {} },
+      away ? fail(14, 'connection lost') : { image: imageOf(`id of ${image.image}`), info: {} },
     );
     expect(await ensure('r.io/a:1', [owned('ann', 'a'), owned('bob', 'b')], 'Always')).toBe('pulled');
     expect([pulls(), files('pulling').length, files('pulled').length]).toEqual([1, 0, 1]);

@@ -36,7 +36,7 @@ import { type CriClient, criClient } from '../client.ts';
 import { type ImageSeen, type PullMetrics, pullMetrics } from './metrics.ts';
 import { NodeKeyring } from './nodeKeyring.ts';
 import { ProviderKeyring, type PullingPod } from './providers.ts';
-import { PullRecords, type VerificationOptions } from './pullRecords.ts';
+import { namesOf, PullRecords, type VerificationOptions } from './pullRecords.ts';
 import { type PullResult, Pulls } from './pulls.ts';
 
 export interface ImagePullerOptions {
@@ -204,8 +204,7 @@ class ImagePuller {
       const ofAccount = this.#ofAccount === null ? [] : await this.#ofAccount(image, pullingPod(event));
       return [...(own?.ok === true ? own.auths : []), ...ofAccount];
     };
-    const listed = [...present.repoTags, ...present.repoDigests];
-    return this.#records.mustPull({ image, imageRef: present.id, listed, auths });
+    return this.#records.mustPull({ image, imageRef: present.id, listed: namesOf(present), auths });
   }
 
   async collectCredentials(request: ImageRequest): Promise<Settled | null> {
@@ -270,7 +269,8 @@ class ImagePuller {
 
   async #recorded(image: string, result: PullResult, o: { auths: readonly OwnedAuth[]; signal: AbortSignal }): Promise<void> {
     if (!result.ok) return this.#records?.failed(image, { unknown: o.signal.aborted || result.unknown === true });
-    await this.#records?.pulled({ image, imageRef: result.image?.id ?? result.imageRef, auth: o.auths[result.used] ?? null });
+    const imageRef = result.image?.id ?? result.imageRef;
+    await this.#records?.pulled({ image, imageRef, listed: namesOf(result.image), auth: o.auths[result.used] ?? null });
   }
 
   /** What a pod waited for its images, until now: its start is measured without it. */

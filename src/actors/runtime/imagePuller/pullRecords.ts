@@ -16,8 +16,10 @@ import {
   isPulledByName,
   mustVerify,
   nameOf,
+  namesIn,
   namesOwners,
   type PulledRecord,
+  preloadedNames,
   RECORD_BYTES_MAX,
   readIntent,
   readRecord,
@@ -51,12 +53,14 @@ export interface PullRecordsOptions extends VerificationOptions {
   /** What each {@link PullRecords.mustPull} came to. */
   checked?(result: PullCheck): void;
 }
-/** An image that is there. `listed`: every name by which the runtime has it. */
+/** An image that is there. `listed`: its {@link namesOf}. */
 interface Present {
   image: string;
   imageRef: string;
   listed: readonly string[];
 }
+/** Every name by which the runtime has it. */
+export const namesOf = (image: Image | null): string[] => [...(image?.repoTags ?? []), ...(image?.repoDigests ?? [])];
 /** Whether a pod may use an image that is there; in the words of the kubelet's metric. */
 export type PullCheck = 'credentialPolicyAllowed' | 'credentialRecordFound' | 'mustAuthenticate' | 'error';
 
@@ -67,6 +71,8 @@ export class PullRecords {
   /** Intents of an earlier daemon have become records, and records of images that are gone have gone. */
   #settled = false;
   #last: Promise<unknown> = Promise.resolve();
+  /** By image that this node had not pulled when it was last used: what the runtime listed then. */
+  readonly #before = new Map<string, readonly string[]>();
   readonly #folders: readonly LastingFolder[];
 
   constructor(o: PullRecordsOptions) {
@@ -99,6 +105,7 @@ export class PullRecords {
       await this.#settle();
       const record = await this.#record(o.imageRef);
       const pulledHere = (record !== null && isPulledByName(record, o)) || (await this.#intended(o.image));
+      if (!pulledHere && this.#intents.size === 0) this.#before.set(o.imageRef, o.listed);
       if (!mustVerify({ policy, allowlist }, { image: o.image, pulledHere })) return 'credentialPolicyAllowed';
       if (record === null) return 'mustAuthenticate';
       const name = nameOf(o.image);
@@ -128,7 +135,7 @@ export class PullRecords {
   }
 
   /** After one that worked. Never rejects: without its record the intent stays, and says that the node pulled it. */
-  pulled(o: { image: string; imageRef: string; auth: OwnedAuth | null }): Promise<void> {
+  pulled(o: Present & { auth: OwnedAuth | null }): Promise<void> {
     return this.#inTurn(async () => {
       let written = false;
       try {
@@ -157,6 +164,7 @@ export class PullRecords {
     return this.#inTurn(async () => {
       try {
         if ((await this.#o.images()).some((i) => i.id === imageRef)) return;
+        this.#before.delete(imageRef);
         await this.#remove(this.#pulled(), imageRef);
       } catch (error) {
         this.#o.log.warn(
@@ -186,12 +194,18 @@ export class PullRecords {
   }
 
   /** Adds to the record, or makes one. What stands there and cannot be read is replaced: it grants nothing. */
-  async #learn({ image, imageRef }: { image: string; imageRef: string }, more: AccessGranted): Promise<void> {
+  async #learn({ image, imageRef, listed }: Present, more: AccessGranted): Promise<void> {
     const name = nameOf(image);
     if (name === null) throw new Error(`"${image}" is no name of an image`);
-    const known = await this.#record(imageRef).catch(() => null);
-    const access = { ...known?.access, [name]: withAccess(own(known?.access, name), more) };
-    if (known !== null && sameData(known.access, access)) return;
+    const known = await this.#record(imageRef).catch(() => undefined);
+    const access: Record<string, AccessGranted> = { ...known?.access };
+    if (known !== undefined && own(access, name) === undefined) {
+      const o = { before: this.#before.get(imageRef) ?? [], listed, pulls: await this.#underWay() };
+      for (const free of preloadedNames(name, o)) access[free] = { nodePodsAccessible: true };
+    }
+    for (const pulled of namesIn(image)) delete access[pulled];
+    access[name] = withAccess(own(access, name), more);
+    if (known && sameData(known.access, access)) return;
     const record: PulledRecord = { updatedMs: this.#o.ports.clock.wallMs(), imageRef, access };
     await this.#write(this.#pulled(), imageRef, recordText(record));
   }
@@ -207,6 +221,13 @@ export class PullRecords {
 
   async #intended(image: string): Promise<boolean> {
     return this.#intents.has(image) || (await this.#read(this.#pulling(), this.#fileName(image))) !== null;
+  }
+
+  /** Every image that stands in an intent; null where one cannot be read. */
+  #underWay(): Promise<(string | null)[]> {
+    return this.#files(this.#pulling()).then((files) =>
+      Promise.all(files.map(async (file) => readIntent((await this.#read(this.#pulling(), file)) ?? ''))),
+    );
   }
 
   /** Once: what an earlier daemon began may have come, and nobody knows with what; and records of images that are gone. */
@@ -231,9 +252,11 @@ export class PullRecords {
     // A pull of this daemon is still under way.
     if (image === null || this.#intents.has(image)) return;
     const wanted = fullNameOf(image);
-    const come = images.filter((i) => [...i.repoTags, ...i.repoDigests].some((name) => fullNameOf(name) === wanted));
+    const come = images
+      .map((i) => ({ image, imageRef: i.id, listed: namesOf(i) }))
+      .filter((i) => i.listed.some((n) => fullNameOf(n) === wanted));
     // The name stands in the record without credentials: it is none that was there before.
-    for (const { id } of come) await this.#learn({ image, imageRef: id }, {});
+    for (const present of come) await this.#learn(present, {});
     if (come.length > 0) await this.#o.ports.fs.unlink(`${this.#pulling()}/${file}`);
   }
 

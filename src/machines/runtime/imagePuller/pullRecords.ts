@@ -12,6 +12,7 @@ import { isRecord } from '../../shape/conform.ts';
 import { textOf } from '../../shape/lenient.ts';
 import type { AuthConfig } from '../../wire/cri.ts';
 import type { OwnedAuth, PullOwner } from './keyring.ts';
+import { fullNameOf } from './messages.ts';
 
 export type VerificationPolicy = (typeof VERIFICATION_POLICIES)[number];
 /** What holds while the configuration says nothing. */
@@ -37,7 +38,7 @@ export interface PulledRecord {
   updatedMs: number;
   /** The runtime's id of the image. */
   imageRef: string;
-  /** By name of the image, without tag and digest. */
+  /** By name of the image, without tag and digest; with one of them where it was there before. */
   access: Readonly<Record<string, AccessGranted>>;
 }
 
@@ -61,19 +62,33 @@ export function nameOf(image: string): string | null {
  * before by another name: that one stays preloaded. It must be a name that the runtime lists, so an id or another repository
  * with the same digest does not pass for one. A record that names nothing is of a pull whose name nobody knows.
  */
-export function isPulledByName(record: PulledRecord, o: { image: string; listed: readonly string[] }): boolean {
+export function isPulledByName({ access }: PulledRecord, o: { image: string; listed: readonly string[] }): boolean {
   const name = nameOf(o.image);
-  if (name === null || Object.keys(record.access).length === 0) return true;
-  const wanted = listedName(o.image);
-  return own(record.access, name) !== undefined || wanted === null || !o.listed.some((other) => listedName(other) === wanted);
+  const wanted = namesIn(o.image).at(-1);
+  if (name === null || wanted === undefined || Object.keys(access).length === 0) return true;
+  return (own(access, name) !== undefined && own(access, wanted) === undefined) || !o.listed.some((other) => fullNameOf(other) === wanted);
 }
-/** In full, as the runtime lists it: with its digest, or else with its tag. Null: it has neither. */
-function listedName(image: string): string | null {
+/** In full, as the runtime may list it: with its tag, then with its digest. */
+export function namesIn(image: string): string[] {
   const parsed = parseImageRef(image);
-  if (!parsed.ok) return null;
+  if (!parsed.ok) return [];
   const { domain, path, tag, digest } = parsed.ref;
-  if (digest !== undefined) return `${domain}/${path}@${digest}`;
-  return tag === undefined ? null : `${domain}/${path}:${tag}`;
+  return [...(tag === undefined ? [] : [`${domain}/${path}:${tag}`]), ...(digest === undefined ? [] : [`${domain}/${path}@${digest}`])];
+}
+/**
+ * Names of a repository that were there before its first pull: a record keeps them beside the repository, with their tag or digest.
+ * `before`: what the runtime listed then, as far as that is known; `listed`: now. `pulls`: each may have brought its tag and its
+ * digest; null: it can be any.
+ */
+export function preloadedNames(
+  name: string,
+  o: { before: readonly string[]; listed: readonly string[]; pulls: readonly (string | null)[] },
+): string[] {
+  if (o.pulls.includes(null)) return [];
+  const pulled = o.pulls.flatMap((image) => namesIn(image ?? ''));
+  const others = (names: readonly string[]) => names.map(fullNameOf).filter((n) => nameOf(n) === name && !pulled.includes(n));
+  const now = others(o.listed);
+  return [...others(o.before), ...(now.some((n) => !n.includes('@')) ? now : [])];
 }
 
 /** Whether a pod has to show that it may use an image that is there. `pulledHere`: this node pulled it at some time. */
@@ -209,7 +224,10 @@ export function readRecord(text: string): PulledRecord | null {
     const secrets = listOf(entry.kubernetesSecrets).map((s) => ({ ...coordinates(s), credentialHash: textOf(s.credentialHash) }));
     const accounts = listOf(entry.kubernetesServiceAccounts).map(coordinates);
     const everybody: AccessGranted = entry.nodePodsAccessible === true ? { nodePodsAccessible: true } : {};
-    put(access, name, withAccess(everybody, { kubernetesSecrets: secrets, kubernetesServiceAccounts: accounts }));
+    // The reference names a repository as pods do: `busybox`.
+    const full = fullNameOf(name);
+    const granted = withAccess(everybody, { kubernetesSecrets: secrets, kubernetesServiceAccounts: accounts });
+    put(access, full, withAccess(own(access, full), granted));
   }
   const updatedMs = Date.parse(textOf(value.lastUpdatedTime));
   return { updatedMs: Number.isNaN(updatedMs) ? 0 : updatedMs, imageRef: textOf(value.imageRef), access };
