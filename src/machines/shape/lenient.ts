@@ -1,6 +1,14 @@
 /** Parts of data from outside, read leniently: a part that is missing, or of another type, is as empty. */
 import { isRecord } from './conform.ts';
 
+/** What a text in JSON says; undefined: it is none. */
+export function jsonOf(text: string | Uint8Array): unknown {
+  try {
+    return JSON.parse(typeof text === 'string' ? text : new TextDecoder().decode(text));
+  } catch {
+    return undefined;
+  }
+}
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }

@@ -6,6 +6,7 @@ import { containerStatus, pickContainer } from '../../../machines/edge/podLogs.t
 import { podsView } from '../../../machines/pods/manager/messages.ts';
 import { statusesView } from '../../../machines/pods/status/messages.ts';
 import { type CriEvent, type CriResult, criAddr } from '../../../machines/runtime/cri/messages.ts';
+import { jsonOf } from '../../../machines/shape/lenient.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, text } from '../answers/answers.ts';
@@ -65,12 +66,7 @@ export async function execOffer(ctx: ActorCtx<ServerEvent>, req: HttpRequest): P
 }
 
 function parse(body: Uint8Array): ExecAsk | null {
-  let v: unknown;
-  try {
-    v = JSON.parse(new TextDecoder().decode(body));
-  } catch {
-    return null;
-  }
+  const v = jsonOf(body);
   if (typeof v !== 'object' || v === null || !('pod' in v) || typeof v.pod !== 'string' || !('cmd' in v) || !Array.isArray(v.cmd))
     return null;
   const cmd: unknown[] = v.cmd;

@@ -1,5 +1,5 @@
 /** `/record` of the admin socket: what is recorded now (GET), begin (POST) and end (DELETE). */
-import { isRecord } from '../../../machines/shape/conform.ts';
+import { jsonOf, recordOf } from '../../../machines/shape/lenient.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { InputRecorder, RecordingWanted } from '../../../ports/machine/inputRecorder.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
@@ -22,14 +22,8 @@ export async function recordRoute(recorder: InputRecorder | undefined, req: Http
 }
 
 function parsed(body: Uint8Array): RecordingWanted | null {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(body));
-    if (!isRecord(value)) return null;
-    const { folder, maxMib, isPrivate = false } = value;
-    if (typeof folder !== 'string' || !folder.startsWith('/') || folder.includes('\0')) return null;
-    if (typeof isPrivate !== 'boolean') return null;
-    return Number.isSafeInteger(maxMib) && (maxMib as number) >= 1 ? { folder, maxMib: maxMib as number, isPrivate } : null;
-  } catch {
-    return null;
-  }
+  const { folder, maxMib, isPrivate = false } = recordOf(jsonOf(body));
+  if (typeof folder !== 'string' || !folder.startsWith('/') || folder.includes('\0')) return null;
+  if (typeof isPrivate !== 'boolean') return null;
+  return Number.isSafeInteger(maxMib) && (maxMib as number) >= 1 ? { folder, maxMib: maxMib as number, isPrivate } : null;
 }

@@ -1,6 +1,6 @@
 /** `POST /restart` of the admin socket. */
 import type { ServerEvent } from '../../../machines/edge/messages.ts';
-import { isRecord } from '../../../machines/shape/conform.ts';
+import { jsonOf, recordOf } from '../../../machines/shape/lenient.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/sockets/net.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, text } from '../answers/answers.ts';
@@ -22,13 +22,7 @@ export async function restartRoute(ctx: ActorCtx<ServerEvent>, req: HttpRequest)
 const PODS_MAX = 1_000;
 
 function parse(body: Uint8Array): Omit<RestartWish, 'over'> | null {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(body));
-    if (!isRecord(value)) return null;
-    const { pods, container = '' } = value;
-    if (!Array.isArray(pods) || pods.length === 0 || pods.length > PODS_MAX || typeof container !== 'string') return null;
-    return pods.every((p): p is string => typeof p === 'string') ? { pods, container } : null;
-  } catch {
-    return null;
-  }
+  const { pods, container = '' } = recordOf(jsonOf(body));
+  if (!Array.isArray(pods) || pods.length === 0 || pods.length > PODS_MAX || typeof container !== 'string') return null;
+  return pods.every((p): p is string => typeof p === 'string') ? { pods, container } : null;
 }

@@ -3,6 +3,7 @@
 import { SHARED_CHARS_MIN, shareWithin } from '../../../machines/data/sharedData.ts';
 import { ANY_POD } from '../../../machines/pods/podConfig/kept.ts';
 import { type Decoded, decodeManifest } from '../../../machines/pods/sources/decode.ts';
+import { jsonOf } from '../../../machines/shape/lenient.ts';
 import type { DocumentSource, Documents } from '../../../ports/documents.ts';
 import type { Entropy } from '../../../ports/ports.ts';
 import { parseManifest } from './manifest.ts';
@@ -39,18 +40,8 @@ const RARE = new Set(['&', '*', '!', '?', '%']);
 export function isCheap(bytes: Uint8Array): boolean {
   if (bytes.byteLength > CHEAP_JSON_BYTES_MAX) return false;
   const text = new TextDecoder().decode(bytes);
-  if (isJson(text)) return true;
+  if (text.trimStart().startsWith('{') && jsonOf(text) !== undefined) return true;
   return bytes.byteLength <= CHEAP_YAML_BYTES_MAX && isPlainYaml(text);
-}
-
-function isJson(text: string): boolean {
-  if (!text.trimStart().startsWith('{')) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function isPlainYaml(text: string): boolean {

@@ -1,7 +1,7 @@
 /** What gRPC over unix sockets has in common, with a storage driver, a device plugin or a monitoring agent at the other end. */
 import { type ChannelOptions, type Server, ServerCredentials } from '@grpc/grpc-js';
 
-/** Options of a connection to one local server. `messageBytesMax`: its longest answer. */
+/** Options of a connection to one server, without a resolver, a proxy or retries. `messageBytesMax`: its longest answer. */
 export function unixChannel(messageBytesMax: number): ChannelOptions {
   return {
     'grpc.default_authority': 'localhost',

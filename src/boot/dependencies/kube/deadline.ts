@@ -2,6 +2,7 @@
 import type { KubeFailure } from '../../../machines/kube/request.ts';
 import type { KubeCallOptions } from '../../../ports/kube.ts';
 import type { Clock } from '../../../ports/ports.ts';
+import { UNVERIFIED } from './refusal.ts';
 
 /** Errors of a connection that never was: nothing reached the server. */
 const NOT_SENT = new Set([
@@ -12,11 +13,7 @@ const NOT_SENT = new Set([
   'ENETUNREACH',
   'EADDRNOTAVAIL',
   'CERT_HAS_EXPIRED',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_GET_ISSUER_CERT',
+  ...UNVERIFIED,
   'ERR_TLS_CERT_ALTNAME_INVALID',
   'EPROTO',
 ]);

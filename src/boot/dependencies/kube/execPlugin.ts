@@ -3,6 +3,7 @@
  * has ended or the server refused it, one run at a time and none longer than a limit. What it prints is never logged, save
  * the end of its error output with everything that looks like a secret blacked out.
  */
+import { jsonOf } from '../../../machines/shape/lenient.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock, Logger } from '../../../ports/ports.ts';
 import { runProgram } from '../program.ts';
@@ -106,13 +107,9 @@ function run(
 }
 
 function decode(config: ExecConfig, text: string): ExecCredential {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // Not quoted: it may hold the credential.
-    throw new Error('printed what is not JSON');
-  }
+  const value = jsonOf(text);
+  // Not quoted: it may hold the credential.
+  if (value === undefined) throw new Error('printed what is not JSON');
   const at = (v: unknown, field: string): unknown => (typeof v === 'object' && v !== null ? Reflect.get(v, field) : undefined);
   if (at(value, 'kind') !== 'ExecCredential') throw new Error('printed no ExecCredential');
   if (at(value, 'apiVersion') !== config.apiVersion)

@@ -27,7 +27,8 @@ export function whyRefused(sent: Pick<Loaded, 'tls' | 'token'>, config: KubeConf
   return `the token of ${from} is not accepted there: unknown, or it has ended`;
 }
 
-const UNVERIFIED = new Set([
+/** Error codes of TLS. */
+export const UNVERIFIED = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',

@@ -6,6 +6,7 @@
 import type { Duplex } from 'node:stream';
 import { COMMAND_HEADERS, type CommandStreams, RemoteCommand } from '@actorlet/process/src/remoteCommand.ts';
 import { createWebSocketStream, type RawData, type WebSocket, WebSocketServer } from 'ws';
+import { jsonOf } from '../../../machines/shape/lenient.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Translation } from '../../../ports/sockets/net.ts';
 import { connectTo, join, type RelayFrom, switchedAt } from './netRelay.ts';
@@ -127,12 +128,8 @@ function internalError(why: string): string {
 }
 
 function isStatus(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && 'status' in value;
-  } catch {
-    return false;
-  }
+  const value = jsonOf(text);
+  return typeof value === 'object' && value !== null && 'status' in value;
 }
 
 function bytesOf(raw: RawData): Buffer {

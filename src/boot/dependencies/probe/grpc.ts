@@ -5,6 +5,7 @@
 import { type ChannelOptions, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import type { Prober } from '../../../ports/prober.ts';
 import { cancelCall } from '../grpc/cancelCall.ts';
+import { unixChannel } from '../grpc/unixGrpc.ts';
 import type { TunnelOf } from './tunnel.ts';
 
 type At = Parameters<Prober['grpcHealth']>[0];
@@ -56,14 +57,9 @@ export const grpcHealth = (
   new Promise((resolve) => {
     const socketPath = tunnel(host);
     const channel: ChannelOptions = {
+      ...unixChannel(ANSWER_BYTES_MAX),
       'grpc.primary_user_agent': o.userAgent,
       'grpc.default_authority': host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
-      'grpc.max_receive_message_length': ANSWER_BYTES_MAX,
-      'grpc.use_local_subchannel_pool': 1,
-      'grpc.service_config_disable_resolution': 1,
-      'grpc.enable_retries': 0,
-      'grpc.enable_channelz': 0,
-      'grpc.enable_http_proxy': 0,
       // The socket answers CONNECT.
       ...(socketPath === null ? {} : { 'grpc.http_connect_target': `${host}:${port}` }),
     };

@@ -10,7 +10,7 @@ import type { Grant } from '../ledgerRules.ts';
 import type { Affinities, Affinity } from '../messages.ts';
 import { lastingOf } from '../podContainers.ts';
 import { chooseNodes } from './choose.ts';
-import { type Block, type Machine, type MemoryLedger, type MemoryPlace, sameNodes, taken, type Wanted } from './machine.ts';
+import { type Block, type Machine, type MemoryLedger, type MemoryPlace, moved, sameNodes, type Wanted } from './machine.ts';
 
 /** What of a grant is counted. */
 export interface MemoryCounts {
@@ -80,7 +80,7 @@ function grantOne(
   const { nodes } = choice;
   const blocks = [...wanted].map(([resource, size]): Block => ({ resource, size, nodes }));
   let now: Machine = machine;
-  for (const block of blocks) now = taken(now, { ...block, size: Math.max(0, block.size - again(nodes, block.resource)) });
+  for (const block of blocks) now = moved(now, { ...block, size: Math.max(0, block.size - again(nodes, block.resource)) }, 1);
   const containers = new Map(entries.get(uid) ?? []);
   for (const block of blocks) takeAgain(containers, { pod, before: container.name, block });
   containers.set(container.name, blocks);
@@ -153,29 +153,12 @@ function without(ledger: MemoryLedger, uid: string, goes: (container: string) =>
   const gone = containers.filter(([name]) => goes(name));
   if (gone.length === 0) return ledger;
   let { machine } = ledger;
-  for (const block of gone.flatMap(([, blocks]) => blocks)) machine = released(machine, block);
+  for (const block of gone.flatMap(([, blocks]) => blocks)) machine = moved(machine, block, -1);
   const left = containers.filter(([name]) => !goes(name));
   const entries = new Map(ledger.entries);
   if (left.length === 0) entries.delete(uid);
   else entries.set(uid, new Map(left));
   return { machine, entries };
-}
-
-function released(machine: Machine, { nodes, resource, size }: Block): Machine {
-  const now = new Map(machine);
-  let left = size;
-  for (const id of nodes) {
-    const node = now.get(id);
-    if (node === undefined) continue;
-    const assignments = node.assignments - 1;
-    const table = node.tables.get(resource);
-    const back = Math.min(left, table?.reserved ?? 0);
-    left -= back;
-    const tables = new Map(node.tables);
-    if (table !== undefined) tables.set(resource, { ...table, reserved: table.reserved - back, free: table.free + back });
-    now.set(id, { assignments, cells: assignments === 0 ? [id] : node.cells, tables });
-  }
-  return now;
 }
 
 export function firstMemory({ nodes }: MemoryPlace): MemoryLedger {

@@ -62,19 +62,20 @@ export function sameNodes(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((node) => b.includes(node));
 }
 
-/** Each node of the block counts it, and gives what it has until there is enough. */
-export function taken(machine: Machine, { nodes, resource, size }: Block): Machine {
+/** Each node of the block counts it, and gives (1) or gets back (-1) what it has of it until there is enough. */
+export function moved(machine: Machine, { nodes, resource, size }: Block, by: 1 | -1): Machine {
   const now = new Map(machine);
   let left = size;
   for (const id of nodes) {
     const node = now.get(id);
     if (node === undefined) continue;
     const table = node.tables.get(resource);
-    const here = Math.min(left, table?.free ?? 0);
+    const here = Math.min(left, table?.[by === 1 ? 'free' : 'reserved'] ?? 0);
     left -= here;
     const tables = new Map(node.tables);
-    if (table !== undefined) tables.set(resource, { ...table, reserved: table.reserved + here, free: table.free - here });
-    now.set(id, { assignments: node.assignments + 1, cells: nodes, tables });
+    if (table !== undefined) tables.set(resource, { ...table, reserved: table.reserved + by * here, free: table.free - by * here });
+    const assignments = node.assignments + by;
+    now.set(id, { assignments, cells: by === 1 ? nodes : assignments === 0 ? [id] : node.cells, tables });
   }
   return now;
 }

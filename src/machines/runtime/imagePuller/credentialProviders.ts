@@ -5,7 +5,7 @@
 
 import { parseImageRef } from '../../kube/imageRef.ts';
 import { isRecord } from '../../shape/conform.ts';
-import { recordOf, textOf } from '../../shape/lenient.ts';
+import { jsonOf, recordOf, textOf } from '../../shape/lenient.ts';
 import { type Credential, credentialsAmong, keyOf, locationMatches, type OwnedAuth } from './keyring.ts';
 
 const GROUP = 'credentialprovider.kubelet.k8s.io';
@@ -227,12 +227,8 @@ export function readAnswer(
   text: string,
   parseDuration: (text: string) => number | undefined,
 ): ProviderAnswer {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new Error('printed what is not JSON');
-  }
+  const value = jsonOf(text);
+  if (value === undefined) throw new Error('printed what is not JSON');
   if (!isRecord(value) || value.kind !== 'CredentialProviderResponse') throw new Error('printed no CredentialProviderResponse');
   if (value.apiVersion !== provider.apiVersion) throw new Error(`printed a response of another version than ${provider.apiVersion}`);
   const keyType = (['Image', 'Registry', 'Global'] as const).find((t) => t === value.cacheKeyType);

@@ -9,7 +9,7 @@ import { own, put } from '../../data/own.ts';
 import { parseImageRef } from '../../kube/imageRef.ts';
 import { goString } from '../../pod/goJson.ts';
 import { isRecord } from '../../shape/conform.ts';
-import { textOf } from '../../shape/lenient.ts';
+import { jsonOf, listOf, recordOf, textOf } from '../../shape/lenient.ts';
 import type { AuthConfig } from '../../wire/cri.ts';
 import type { OwnedAuth, PullOwner } from './keyring.ts';
 import { fullNameOf } from './messages.ts';
@@ -183,21 +183,14 @@ export function accessOf(access: AccessGranted | undefined, auths: readonly Owne
 // ---- files -------------------------------------------------------------------------------------------------------
 
 function coordinates(value: unknown): Coordinates {
-  const { uid, namespace, name } = isRecord(value) ? value : {};
+  const { uid, namespace, name } = recordOf(value);
   return { uid: textOf(uid), namespace: textOf(namespace), name: textOf(name) };
-}
-function listOf(value: unknown): Record<string, unknown>[] {
-  return (Array.isArray(value) ? (value as unknown[]) : []).filter(isRecord);
 }
 
 /** A record's document. Null: the text is not a document of that kind. */
 function documentOf(text: string, kind: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) && value.kind === kind && VERSIONS.includes(textOf(value.apiVersion)) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = recordOf(jsonOf(text));
+  return value.kind === kind && VERSIONS.includes(textOf(value.apiVersion)) ? value : null;
 }
 
 export function intentText(image: string): string {
@@ -219,10 +212,12 @@ export function readRecord(text: string): PulledRecord | null {
   const value = documentOf(text, 'ImagePulledRecord');
   if (value === null || textOf(value.imageRef) === '') return null;
   const access: Record<string, AccessGranted> = {};
-  for (const [name, entry] of Object.entries(isRecord(value.credentialMapping) ? value.credentialMapping : {})) {
+  for (const [name, entry] of Object.entries(recordOf(value.credentialMapping))) {
     if (!isRecord(entry)) continue;
-    const secrets = listOf(entry.kubernetesSecrets).map((s) => ({ ...coordinates(s), credentialHash: textOf(s.credentialHash) }));
-    const accounts = listOf(entry.kubernetesServiceAccounts).map(coordinates);
+    const secrets = listOf(entry.kubernetesSecrets)
+      .filter(isRecord)
+      .map((s) => ({ ...coordinates(s), credentialHash: textOf(s.credentialHash) }));
+    const accounts = listOf(entry.kubernetesServiceAccounts).filter(isRecord).map(coordinates);
     const everybody: AccessGranted = entry.nodePodsAccessible === true ? { nodePodsAccessible: true } : {};
     // The reference names a repository as pods do: `busybox`.
     const full = fullNameOf(name);

@@ -3,6 +3,8 @@
  * container wrote need not be text, so contents are never decoded. Pure.
  */
 
+import { jsonOf } from '../../../shape/lenient.ts';
+
 export interface LogEntry {
   /** As it stands in the file. */
   time: string;
@@ -59,12 +61,7 @@ function parseCriLine(line: Uint8Array): LogEntry | undefined {
 }
 
 function parseJsonLine(line: Uint8Array): LogEntry | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(line));
-  } catch {
-    return undefined;
-  }
+  const value = jsonOf(line);
   if (typeof value !== 'object' || value === null || !('log' in value) || !('time' in value)) return undefined;
   const { log, time } = value;
   const stream = 'stream' in value ? value.stream : 'stdout';

@@ -1,6 +1,7 @@
 /** `vol_data.json`: what is known of a CSI volume without asking anybody, in the reference's own keys (resources and volumes 8.17). Pure. */
 import { isPathName, type PathName } from '../../../pod/pathName.ts';
 import { isRecord } from '../../../shape/conform.ts';
+import { jsonOf } from '../../../shape/lenient.ts';
 
 export interface VolumeData {
   driver: PathName;
@@ -33,12 +34,7 @@ export function encodeVolumeData(d: VolumeData): string {
 
 /** Null for what is no such file. */
 export function decodeVolumeData(text: string): VolumeData | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const value = jsonOf(text);
   if (!isRecord(value)) return null;
   const of = (key: string): string => (typeof value[key] === 'string' ? value[key] : '');
   const [driver, handle] = [of('driverName'), of('volumeHandle')];

@@ -2,6 +2,7 @@
 
 import type { Iscsi } from '../../../pod/volumes/kinds/iscsi.ts';
 import { isRecord } from '../../../shape/conform.ts';
+import { jsonOf } from '../../../shape/lenient.ts';
 import type { ToolAnswer } from './format.ts';
 import { pluginRoot } from './record.ts';
 
@@ -57,12 +58,8 @@ export function encodeTarget({ portals, iqn, lun, iface, initIface, initiatorNam
 }
 /** `global`: its directory, which says enough where the file is lost. Null: neither says which disk it was. */
 export function decodeTarget(text: string | null, global: string): Target | null {
-  let value: unknown = null;
-  try {
-    value = text === null ? null : JSON.parse(text);
-  } catch {
-    // Torn by a crash.
-  }
+  // Torn by a crash, perhaps.
+  const value = jsonOf(text ?? '');
   const fromName = targetOfName(global);
   if (!isRecord(value)) return fromName;
   const of = (key: string): string => (isRecord(value) && typeof value[key] === 'string' ? value[key] : '');

@@ -3,7 +3,7 @@
  * removed last, so records are the count of users of a device, and a crash loses none. Pure.
  */
 
-import { isRecord } from '../../../shape/conform.ts';
+import { jsonOf, recordOf, textOf } from '../../../shape/lenient.ts';
 
 /** Beside the marker of the volume. */
 export const DEVICE_RECORD = 'device.json';
@@ -21,15 +21,9 @@ export function encodeDeviceRecord({ global, attached }: DeviceRecord): string {
 
 /** Null for what is no such file. `rootDir`: of the node; nothing outside of its plugins is believed. */
 export function decodeDeviceRecord(text: string, rootDir: string): DeviceRecord | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!isRecord(value) || typeof value.global !== 'string') return null;
-    const { global, attached } = value;
-    if (!global.startsWith(`${rootDir}/plugins/`) || global.split('/').includes('..')) return null;
-    return { global, attached: typeof attached === 'string' ? attached : '' };
-  } catch {
-    return null;
-  }
+  const { global, attached } = recordOf(jsonOf(text));
+  if (typeof global !== 'string' || !global.startsWith(`${rootDir}/plugins/`) || global.split('/').includes('..')) return null;
+  return { global, attached: textOf(attached) };
 }
 
 /** Directories in which the reference mounts devices of a kind for all pods. */
