@@ -144,3 +144,10 @@ export function sampleTree(change: Record<string, Partial<ActorState>> = {}): Ac
     ]),
   );
 }
+
+/** Of servers that have nothing to measure. */
+export const NO_FIGURES = {
+  ...{ pressure: true, fromCri: false, gates: [], podsAtRoot: false },
+  systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
+  podGroup: () => undefined,
+};

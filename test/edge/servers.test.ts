@@ -12,7 +12,7 @@ import { statusesView } from '../../src/machines/pods/status/messages.ts';
 import { freePort } from '../freePort.ts';
 import { LEAVING, REFUSED } from '../lifeStates.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
-import { actor, run, sampleTree, stateAt, until, views } from './harness.ts';
+import { actor, NO_FIGURES, run, sampleTree, stateAt, until, views } from './harness.ts';
 import { crashing, pod, record, running, statusView, viewOfPods, worker } from './metrics/samples.ts';
 
 const net = createNet();
@@ -34,12 +34,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
     podLogsDir: '/',
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 0, health: false },
-    pressure: true,
-    fromCri: false,
-    gates: [],
-    systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
-    podGroup: () => undefined,
-    podsAtRoot: false,
+    ...NO_FIGURES,
   };
   const spec = readOnlyServerSpec({
     host: '127.0.0.1',

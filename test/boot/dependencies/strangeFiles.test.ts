@@ -226,17 +226,13 @@ describe('state below the root directory', () => {
 
   it('of the CPU manager refuses the start, in words', async ({ dir }) => {
     const pipe = fifo(join(dir.path, 'cpu_manager_state'));
-    const run = fakeBoot([
-      '--container-runtime-endpoint=embedded://hollow',
-      `--root-dir=${dir.path}`,
-      '--config',
-      dir.write('c.yaml', CALM),
-    ]);
+    const run = fakeBoot([...HOLLOW, `--root-dir=${dir.path}`, '--config', dir.write('c.yaml', CALM)]);
     expect(await run.code).not.toBe(0);
     expect(run.stderr()).toContain(`${pipe} cannot be read: ${pipe} is a FIFO, not a regular file`);
   });
 });
 
+const HOLLOW = ['--container-runtime-endpoint=embedded://hollow'];
 const CALM = `${HEADER}failSwapOn: false\nfailCgroupV1: false\ncgroupsPerQOS: false\nenforceNodeAllocatable: []\n`;
 
 describe('a file that a person names', () => {
@@ -265,12 +261,7 @@ describe('a root directory', () => {
       if (problem === null) expect(said).toBeNull();
       else expect(said?.what).toMatch(new RegExp(`${problem}.*; run chmod go-w ${dir.path}$`));
     }
-    const run = fakeBoot([
-      '--container-runtime-endpoint=embedded://hollow',
-      `--root-dir=${dir.path}`,
-      '--config',
-      dir.write('c.yaml', CALM),
-    ]);
+    const run = fakeBoot([...HOLLOW, `--root-dir=${dir.path}`, '--config', dir.write('c.yaml', CALM)]);
     await until('it is said', () => run.stderr().includes('is open to other users (mode 1777)'));
     run.emit('SIGTERM');
     await run.code;

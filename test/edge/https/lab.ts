@@ -26,7 +26,7 @@ import type { KubeApi } from '../../../src/ports/kube.ts';
 import type { Journal } from '../../../src/ports/machine/journal.ts';
 import type { Clock, Profiler } from '../../../src/ports/ports.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
-import { run, sampleTree, stateAt, until, views } from '../harness.ts';
+import { NO_FIGURES, run, sampleTree, stateAt, until, views } from '../harness.ts';
 
 const RECORDED: RecorderEntry = {
   ...{ n: 0, atMs: 0, kind: 'note', path: 'node', what: 'line of the recorder', detail: '', from: '', causes: [] },
@@ -191,12 +191,7 @@ export async function startLab(
     syncFrequencyMs: 60_000,
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 60_000, health: false },
-    pressure: true,
-    fromCri: false,
-    gates: [],
-    systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
-    podGroup: () => undefined,
-    podsAtRoot: false,
+    ...NO_FIGURES,
     debugging: true,
     checkpoints: true,
     webSockets: true,

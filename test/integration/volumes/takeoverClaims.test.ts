@@ -71,6 +71,16 @@ async function takenOver(h: VirtualNode, pod: Pod): Promise<void> {
   );
 }
 
+/** Of a pod that the kubelet left, and that is gone when the node begins. */
+async function goneMeanwhile(h: Awaited<ReturnType<typeof cluster>>, pod: Awaited<ReturnType<typeof createReady>>): Promise<void> {
+  await h.crash();
+  asOfTheKubelet(h, pod);
+  drop(h, 'pods/web', 0);
+  await h.boot();
+  await gone(h, pod);
+  expect(calls(h).filter((m) => m.startsWith('NodeUn'))).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume']);
+}
+
 describe('a volume of a claim', () => {
   it('of a driver stands where the kubelet has it, with the words of the kubelet', async () => {
     await using h = await cluster({ drivers: true });
@@ -103,12 +113,7 @@ describe('a volume of a claim', () => {
     await plugged(h);
     claim(h, { claim: 'data', volume: 'pvc-7', source: driven });
     const pod = await createReady(h, 'web', using('disk', 'data'));
-    await h.crash();
-    asOfTheKubelet(h, pod);
-    drop(h, 'pods/web', 0);
-    await h.boot();
-    await gone(h, pod);
-    expect(calls(h).filter((m) => m.startsWith('NodeUn'))).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume']);
+    await goneMeanwhile(h, pod);
     expect([h.drivers.violations, h.mounts.table]).toEqual([[], []]);
   });
 
@@ -138,12 +143,7 @@ describe('a volume of a claim', () => {
     expect(await h.fs.readlink(link)).toBe(`${own}/publish/pvc-7/${pod.metadata.uid}`);
     // A directory of that name would be a file system to the kubelet.
     expect(h.fs.has(`${ROOT}/pods/${pod.metadata.uid}/volumes/kubernetes.io~csi`)).toBe(false);
-    await h.crash();
-    asOfTheKubelet(h, pod);
-    drop(h, 'pods/web', 0);
-    await h.boot();
-    await gone(h, pod);
-    expect(calls(h).filter((m) => m.startsWith('NodeUn'))).toEqual(['NodeUnpublishVolume', 'NodeUnstageVolume']);
+    await goneMeanwhile(h, pod);
     expect(h.fs.below(own).filter((p) => p.includes('pvc-7'))).toEqual([]);
   });
 

@@ -213,18 +213,20 @@ describe('changes', () => {
     expect(sets(s).flatMap((x) => x.errors)).toEqual([]);
   });
 
-  it('reads a file again that was written to while it was read', async () => {
+  const afterRead = (act: (path: string) => Promise<void>) => {
     const real = createHostFs();
-    let reads = 0;
-    const fs = {
+    return {
       ...real,
-      readFile: async (path: string, o: { bytesMax: number }) => {
-        const bytes = await real.readFile(path, o);
-        reads += 1;
-        if (reads === 1) await writeFile(path, yaml('second', 'longer-image:1'));
-        return bytes;
-      },
+      readFile: (path: string, o: { bytesMax: number }) => real.readFile(path, o).then((bytes) => act(path).then(() => bytes)),
     };
+  };
+
+  it('reads a file again that was written to while it was read', async () => {
+    let reads = 0;
+    const fs = afterRead(async (path) => {
+      reads += 1;
+      if (reads === 1) await writeFile(path, yaml('second', 'longer-image:1'));
+    });
     await writeFile(t.file('a.yaml'), yaml('first'));
     const s = start(t.dir, { fs });
     await until(s, () => names(s)[0] === 'second-n1');
@@ -236,21 +238,14 @@ describe('changes', () => {
   });
 
   it('posts no first set that lacks a manifest replaced in the middle of the first listing', async () => {
-    const real = createHostFs();
     let reads = 0;
-    const fs = {
-      ...real,
-      readFile: async (path: string, o: { bytesMax: number }) => {
-        const bytes = await real.readFile(path, o);
-        if (path.endsWith('a.yaml')) reads += 1;
-        if (reads === 1) {
-          reads += 1;
-          await writeFile(t.file('.new'), yaml('one'));
-          await rename(t.file('.new'), t.file('a.yaml'));
-        }
-        return bytes;
-      },
-    };
+    const fs = afterRead(async (path) => {
+      if (path.endsWith('a.yaml')) reads += 1;
+      if (reads !== 1) return;
+      reads += 1;
+      await writeFile(t.file('.new'), yaml('one'));
+      await rename(t.file('.new'), t.file('a.yaml'));
+    });
     await writeFile(t.file('a.yaml'), yaml('one'));
     await writeFile(t.file('b.yaml'), yaml('two'));
     const s = start(t.dir, { fs });

@@ -52,15 +52,16 @@ function starting(state: string, hold: (h: VirtualNode) => void, more: Partial<K
     ...more,
   };
 }
+const settled = (hold: (h: VirtualNode) => void, act: (h: VirtualNode) => void) => async (h: VirtualNode) => {
+  h.write('subject', subject());
+  await up(h);
+  await h.advance(5_000);
+  hold(h);
+  act(h);
+};
 function ending(state: string, hold: (h: VirtualNode) => void): KillCase {
   return starting(state, hold, {
-    arrange: async (h) => {
-      h.write('subject', subject());
-      await up(h);
-      await h.advance(5_000);
-      hold(h);
-      h.remove('subject');
-    },
+    arrange: settled(hold, (h) => h.remove('subject')),
     rests: gone,
     restsWithinMs: 300_000,
   });
@@ -68,13 +69,7 @@ function ending(state: string, hold: (h: VirtualNode) => void): KillCase {
 /** Its labels change, so a file of one of its volumes does. */
 function edited(state: string, hold: (h: VirtualNode) => void): KillCase {
   return starting(state, hold, {
-    arrange: async (h) => {
-      h.write('subject', subject());
-      await up(h);
-      await h.advance(5_000);
-      hold(h);
-      h.write('subject', subject({ app: 'b' }));
-    },
+    arrange: settled(hold, (h) => h.write('subject', subject({ app: 'b' }))),
     at: (h) => volumeState(h, MOUNTED.labels) === state,
   });
 }

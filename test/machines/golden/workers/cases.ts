@@ -17,6 +17,10 @@ export interface Case {
 const NOT_READY = box({ ready: false, ips: [] });
 const BACKOFF: StartFailure = { reason: 'CrashLoopBackOff', message: 'back-off 20s restarting failed container=web pod=p_ns(uid-1)' };
 const PULL: StartFailure = { reason: 'ErrImagePull', message: 'no such image' };
+const ranBefore = (restartCount: number) => ({
+  ...{ name: 'web', state: { running: { startedAt: '2024-05-01T10:00:01Z' } }, lastState: {}, ready: true },
+  ...{ restartCount, image: 'x', imageID: 'y' },
+});
 const inits = [container('i1'), container('i2')];
 const sidecars = [container('i1'), sidecar('s1'), container('i2'), sidecar('s2')];
 const done = (name: string, n = 1) => rc(name, 'exited', { n });
@@ -56,17 +60,7 @@ function table(): Record<string, Case> {
       old: {
         phase: 'Running',
         startTime: '2024-05-01T10:00:00Z',
-        containerStatuses: [
-          {
-            name: 'web',
-            state: { running: { startedAt: '2024-05-01T10:00:01Z' } },
-            lastState: {},
-            ready: true,
-            restartCount: 3,
-            image: 'x',
-            imageID: 'y',
-          },
-        ],
+        containerStatuses: [ranBefore(3)],
       },
     },
     'unknown state': { pod: pod(), status: observed([rc('web', 'unknown')]) },
@@ -75,17 +69,7 @@ function table(): Record<string, Case> {
       status: observed([rc('web', 'unknown')]),
       old: {
         phase: 'Running',
-        containerStatuses: [
-          {
-            name: 'web',
-            state: { running: { startedAt: '2024-05-01T10:00:01Z' } },
-            lastState: {},
-            ready: true,
-            restartCount: 0,
-            image: 'x',
-            imageID: 'y',
-          },
-        ],
+        containerStatuses: [ranBefore(0)],
       },
     },
     'ephemeral while initialising': {
