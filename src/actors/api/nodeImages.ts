@@ -20,7 +20,7 @@ export class NodeImages {
     this.#max = max;
   }
 
-  /** Largest first. While the runtime is away the last known ones stay. */
+  /** Largest first, and those of one size by their ids, the last first, as the kubelet has them. While the runtime is away the last known ones stay. */
   async list(signal: AbortSignal): Promise<readonly Image[]> {
     const nowMs = this.#ctx.ports.clock.monoMs();
     if (this.#last !== undefined && nowMs - this.#last.atMs < EVERY_MS) return this.#last.list;
@@ -28,8 +28,8 @@ export class NodeImages {
     try {
       const { images } = await criClient(this.#ctx.registry).read('ListImages', {}, { signal });
       const all = images
-        .map((i) => ({ names: [...i.repoDigests, ...i.repoTags].slice(0, NAMES_MAX), sizeBytes: Number(i.size) }))
-        .sort((a, b) => b.sizeBytes - a.sizeBytes || ((a.names[0] ?? '') < (b.names[0] ?? '') ? -1 : 1));
+        .toSorted((a, b) => Number(b.size) - Number(a.size) || (a.id > b.id ? -1 : 1))
+        .map((i) => ({ names: [...i.repoDigests, ...i.repoTags].slice(0, NAMES_MAX), sizeBytes: Number(i.size) }));
       const list = this.#max < 0 ? all : all.slice(0, this.#max);
       this.#last = { atMs: nowMs, list };
       return list;

@@ -1,4 +1,5 @@
 /** What a whole node tells the cluster about itself, in virtual time, against the simulated API server. */
+import { imageId } from '@actorlet/runtimes/src/hollow/calls/images.ts';
 import { describe, expect } from 'vitest';
 import { itOnCluster as it } from '../onNode.ts';
 import { pod as manifest, type VirtualNode } from '../virtualNode.ts';
@@ -427,5 +428,13 @@ describe('an extended resource that an administrator counts', () => {
     await h.restart();
     await h.advance(30_000);
     expect([phase(h, 'three'), phase(h, 'two')]).toEqual(['Running', 'Running']);
+  });
+
+  it('that are images: largest first, and those of one size as the kubelet has them, the last id first', async () => {
+    const names = Array.from({ length: 6 }, (_, i) => `same.io/size:${i}`);
+    await using h = await cluster({ hollow: { images: names, image: () => ({ sizeBytes: 1024 ** 2 }) } });
+    await h.until('they are told', () => node(h)?.status.images?.length === names.length, 600_000);
+    const told = (node(h)?.status.images ?? []).map((image) => (image as { names: string[] }).names.at(-1));
+    expect(told).toEqual(names.toSorted((a, b) => (imageId(a) > imageId(b) ? -1 : 1)));
   });
 });
