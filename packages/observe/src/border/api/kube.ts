@@ -48,6 +48,9 @@ const WATCH_AGAIN_MS = 5_000;
 const WATCH_TIMEOUT_MS = 10_000;
 /** A kubelet renews its lease every 10 s: a reader sees that within the bound of the kind. */
 const LEASE_READ_MS = 8_000;
+/** One that was to be renewed so long ago is read so often. */
+const LEASE_LATE_MS = 4_000;
+const LEASE_READ_LATE_MS = 2_000;
 /** Rights seldom change. */
 const REFUSED_WATCH_AGAIN_MS = 600_000;
 /** What stands in the place of a token: nobody is given it. */
@@ -63,7 +66,7 @@ export class KubeBorder {
   /** By pod, while its status is looked for. */
   readonly #following = new Map<string, AbortController>();
   /** The renewal after which the next is waited for. The tree asks again when its call is over: what came meanwhile is it. */
-  #renewedBefore: number | null = null;
+  #renewedBefore: { ms: number; askedMs: number } | null = null;
 
   readonly #stateOf: StateOf;
 
@@ -243,8 +246,8 @@ export class KubeBorder {
   #lease(body: Record<string, unknown>, opts: KubeCallOptions): Promise<KubeResult> {
     const name = isRecord(body.metadata) && typeof body.metadata.name === 'string' ? body.metadata.name : '';
     this.#watchLease(name);
-    this.#renewedBefore ??= renewedMs(this.#seen.byName('leases', LEASES, name) ?? body);
-    const before = this.#renewedBefore;
+    this.#renewedBefore ??= { ms: renewedMs(this.#seen.byName('leases', LEASES, name) ?? body), askedMs: this.#clock.monoMs() };
+    const before = this.#renewedBefore.ms;
     const look = (): KubeResult | undefined => {
       const lease = this.#seen.byName('leases', LEASES, name);
       if (lease === undefined || renewedMs(lease) <= before) return undefined;
@@ -271,8 +274,12 @@ export class KubeBorder {
     const read = { verb: 'GET' as const, path: kubePath.lease(LEASES, name) };
     const learn = async (): Promise<void> => this.#seen.learn(read, await this.#kube.request(read, opts));
     const isRefused = (): boolean => this.#clock.monoMs() < refusedUntilMs;
+    const readAgainMs = (): number => {
+      const waitedMs = this.#renewedBefore === null ? 0 : this.#clock.monoMs() - this.#renewedBefore.askedMs;
+      return waitedMs > LEASE_LATE_MS ? LEASE_READ_LATE_MS : LEASE_READ_MS;
+    };
     const again = (): void => {
-      if (!signal.aborted) this.#clock.setTimeout(run, isRefused() ? LEASE_READ_MS : WATCH_AGAIN_MS);
+      if (!signal.aborted) this.#clock.setTimeout(run, isRefused() ? readAgainMs() : WATCH_AGAIN_MS);
     };
     // How it ended does not matter: it is opened again.
     const run = (): void => void (isRefused() ? learn() : follow()).then(again, again);
