@@ -13,6 +13,7 @@ import { createProber } from '../../../src/boot/dependencies/prober.ts';
 import type { ContainerConfig, PodSandboxConfig } from '../../../src/machines/wire/cri.ts';
 import { rotating } from '../../rotation.ts';
 import { busyboxFiles } from '../lab/images.ts';
+import { until } from '../lab/ports.ts';
 import { startRegistry } from '../lab/registry.ts';
 import { canRunOci, imageParts, makeRig, type Rig, USER_ID } from './rig.ts';
 
@@ -67,7 +68,7 @@ for (const who of rotating('users of kind oci', ['root', 'user'] as const, 2))
     afterAll(async () => {
       await runtime.close();
       rig.close();
-      await expect.poll(() => [...markedAll().keys()].filter((id) => ran.includes(id))).toEqual([]);
+      await until('nothing of it is left', () => ![...markedAll().keys()].some((id) => ran.includes(id)));
     });
 
     const newPod = async (

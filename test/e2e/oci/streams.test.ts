@@ -8,6 +8,7 @@ import { calls, containerConfig, eventually, podConfig } from '../../../packages
 import { logLines, marked, markedAll, startRuntime, type TestRuntime } from '../../../packages/runtimes/test/processRuntime.ts';
 import { openStreams, resultOf, type Streams } from '../../../packages/runtimes/test/remoteClient.ts';
 import type { ContainerConfig } from '../../../src/machines/wire/cri.ts';
+import { until } from '../lab/ports.ts';
 import { canRunOci, makeRig, type Rig, USER_ID } from './rig.ts';
 
 /** Rows and columns of the terminal of the shell whose script holds `word`. */
@@ -43,7 +44,7 @@ for (const who of ['root', 'user'] as const)
     afterAll(async () => {
       await runtime.close();
       rig.close();
-      await expect.poll(() => [...markedAll().keys()].filter((id) => ran.includes(id))).toEqual([]);
+      await until('nothing of it is left', () => ![...markedAll().keys()].some((id) => ran.includes(id)));
     });
 
     const start = async (name: string, script: string, more: Partial<ContainerConfig>) => {

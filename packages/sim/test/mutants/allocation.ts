@@ -31,8 +31,8 @@ export const ALLOCATION_MUTANTS: readonly Mutant[] = [
   {
     id: 'memory of a NUMA node is not freed with its pod',
     file: 'src/machines/allocation/memory/ledger.ts',
-    find: 'reserved: table.reserved - back, free: table.free + back',
-    replace: 'reserved: table.reserved, free: table.free',
+    find: 'machine = moved(machine, block, -1)',
+    replace: 'machine = moved(machine, { ...block, size: 0 }, -1)',
   },
   {
     id: 'full-pcpus-only gives halves of cores',

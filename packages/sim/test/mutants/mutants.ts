@@ -510,7 +510,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'memory that a pod has is given again',
     file: 'src/machines/allocation/memory/machine.ts',
-    find: 'reserved: table.reserved + here, free: table.free - here',
+    find: 'reserved: table.reserved + by * here, free: table.free - by * here',
     replace: 'reserved: table.reserved, free: table.free',
   },
   {
