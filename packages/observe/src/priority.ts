@@ -69,9 +69,9 @@ function look(): Looked {
 }
 
 /**
- * A nice counts among the processes of one cgroup or session alone, and a weight among those of one slice: a pod of 20m takes half a
- * machine from the kubelet, if no other pod wants it. So the observer stands still by itself while others wait for a core. What came
- * meanwhile it takes at once, which is less work, too. Answers what ends it.
+ * A nice counts among the processes of one cgroup or session alone, and the weight of a pod among pods: the kubelet is in neither. So the
+ * observer stands still by itself while others wait for a core. What came meanwhile it takes at once, which is less work, too. Answers
+ * what ends it.
  */
 export function giveWay(): () => void {
   if (process.platform !== 'linux') return () => undefined;

@@ -99,6 +99,8 @@ export const LIES: readonly Lie[] = [
     },
     async end({ cluster, kubelet }) {
       await kubelet.start();
+      // The next fault is of a kubelet that is up: one that starts is given its time.
+      await cluster.ready('orphan');
       await cluster.kubectl('delete', 'pod', 'orphan', '--force', '--grace-period=0');
     },
     named: /^\w+ (?:Folder|PodStatus) default\/orphan /,
