@@ -28,7 +28,7 @@ v8_flags=${ACTORLET_V8_FLAGS---v8-pool-size=1 --max-semi-space-size=4 $burst_v8_
 # nodes holds 300 MiB at rest in place of 150.
 fleet_v8_flags='--v8-pool-size=2 --max-semi-space-size=64 --initial-old-space-size=256 --heap-growing-percent=100 --no-parallel-scavenge'
 
-# An observer stands back in a burst (packages/observe/src/priority.ts), and shall be small. Beside 100 pods at rest it has 80 MiB
+# An observer stands back in a burst (packages/observe/src/priority.ts), and shall be small. Beside 100 pods at rest it has 79 MiB
 # resident. With the daemon's flags and 2 MiB of young objects: 88.
 observer_v8_flags='--v8-pool-size=1 --max-semi-space-size=1 --optimize-for-size --no-turbofan --no-maglev --expose-gc'
 
