@@ -55,6 +55,12 @@ test('a kubelet that starts has its time from the first act that is its own on, 
   expect([29_000, 31_000].map((ms) => late.isStarting({ kind: 'Folder', uid: 'new' }, ms))).toEqual([true, false]);
   pace.came({ kind: 'Folder', uid: 'old', tookMs: 40_000, boundMs: 20_000, isLate: true }, 60_000);
   expect(pace.slowness(60_000)).toBe(1);
+  // Nor does what waited for it to start, but what it then did slowly does.
+  const slowness = [19_000, 9_000].map((tookMs) => {
+    pace.came({ kind: 'Folder', uid: 'old', tookMs, boundMs: 20_000, isLate: false }, 14_500);
+    return pace.slowness(14_500);
+  });
+  expect(slowness).toEqual([1, 1.8]);
   // One that says that it is not ready begins nothing; its start is over when it is. What it said before it ended does not count.
   const word = (isReady: boolean, heartbeat: string) => ({ isReady, heartbeat });
   const isStarting = (ms: number) => late.isStarting({ kind: 'Folder', uid: 'new' }, ms);

@@ -109,7 +109,9 @@ export class Pace {
 
   /** An act of the kubelet came. Not null: the first since it started (`all`), or of a pod that was there before. Time begins anew then. */
   came({ kind, uid, tookMs, boundMs, isLate }: Came, nowMs: number): { all: boolean } | null {
-    const by = PROMPT.has(kind) && !isLate ? Math.min(SLOWNESS_MAX, Math.max(1, tookMs / boundMs / PROMPT_PART)) : 0;
+    // What waited for a kubelet that was not there says nothing of the machine.
+    const isPace = PROMPT.has(kind) && !isLate && nowMs - tookMs >= this.#start.atMs;
+    const by = isPace ? Math.min(SLOWNESS_MAX, Math.max(1, tookMs / boundMs / PROMPT_PART)) : 0;
     if (by >= this.slowness(nowMs)) this.#slow = { by, untilMs: nowMs + SLOW_FOR_MS };
     if (!this.isStarting({ kind, uid }, nowMs) || !FIRST.has(kind) || tookMs === 0) return null;
     const all = !this.#start.acted;
