@@ -221,6 +221,20 @@ describe('beside a kubelet that makes other choices', () => {
     expect(unknown(b)).toEqual([]);
   });
 
+  it('sees what came of a pull of an image that was there', async () => {
+    await using b = await beside();
+    const { h } = b;
+    create(b, 'first');
+    await h.until('the image is there', () => isReady(b.status('first')));
+    const again = (name: string, life = '') => create(b, name, { life, container: { imagePullPolicy: 'Always' } });
+    again('refused', 'pullError=no such host');
+    again('pulled');
+    await h.until('Ready for both', () => isReady(b.status('pulled')) && isReady(inApi(b, 'pulled')?.status));
+    await h.advance(200_000);
+    expect(b.status('refused')?.containerStatuses?.[0]?.state.waiting?.message).toMatch(/no such host$/);
+    expect(disagreedAt(b)).toEqual([]);
+  });
+
   it('adds nothing to what the kubelet said of a pod that had ended before', async () => {
     await using b = await beside({
       started: async (h) => {

@@ -2,12 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExpectedKind } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
+import type { Cri } from '@actorlet/kubelet/ports/ports.ts';
 import { expect, test } from 'vitest';
 import { markdownOfObserved, NOTHING_OBSERVED, withLedger } from '../../../bench/conformance/observed.ts';
 import { BUGS } from '../../../test/cluster/observe/planted/bugs.ts';
 import { LIES } from '../../../test/cluster/observe/planted/lies.ts';
 import { Expectations } from '../src/border/expectations.ts';
 import { Pace } from '../src/border/pace.ts';
+import { CriBorder } from '../src/border/runtime/cri.ts';
 
 test('each planted bug changes one line of its file, and there are ten of each side', () => {
   const times = BUGS.map(({ id, file, find }) => [
@@ -103,6 +105,70 @@ test('what a listing shows is judged by one that began when it was due', () => {
     return expectations.ledger().disagreements.length;
   };
   expect([named(19_000), named(20_000)]).toEqual([0, 1]);
+});
+
+test('what is made has its time from another one on, but not from an instance that follows another', () => {
+  const named = [{}, { dueMs: () => 1 }].map((due) => {
+    let [nowMs, fire] = [0, () => {}];
+    const setTimeout = (fn: () => void): void => {
+      fire = fn;
+    };
+    const expectations = new Expectations({ monoMs: () => nowMs, wallMs: () => nowMs, setTimeout, clearTimeout: () => undefined });
+    const made = (uid: string, o = {}) =>
+      expectations.expect({ kind: 'CreateContainer', pod: `default/${uid}`, uid, what: 'made it', ...o });
+    const other = made('other', due);
+    made('web');
+    while (expectations.ledger().disagreements.length === 0) {
+      nowMs += 2_000;
+      expectations.listed(nowMs);
+      fire();
+      if (nowMs === 10_000) other.came();
+    }
+    return nowMs;
+  });
+  expect(named).toEqual([30_000, 20_000]);
+});
+
+test('a sandbox is to be stopped when its containers have ended', async () => {
+  let nowMs = 0;
+  const timers = new Set<{ fn: () => void; atMs: number }>();
+  const setTimeout = (fn: () => void, ms: number) => {
+    const timer = { fn, atMs: nowMs + ms };
+    timers.add(timer);
+    return timer;
+  };
+  const clearTimeout = (timer: unknown) => void timers.delete(timer as never);
+  const clock = { monoMs: () => nowMs, wallMs: () => nowMs, setTimeout, clearTimeout };
+  const expectations = new Expectations(clock);
+  const labels = { 'io.kubernetes.pod.uid': 'u', 'io.kubernetes.pod.name': 'web', 'io.kubernetes.pod.namespace': 'default' };
+  const late = { id: 'c', podSandboxId: 's', labels, metadata: { name: 'main', attempt: 1 } };
+  const answers: Readonly<Record<string, () => object>> = {
+    ListPodSandbox: () => ({ items: [{ id: 's', labels, state: 'SANDBOX_READY' }] }),
+    // It was begun while its pod was ended, and has half a minute.
+    ListContainers: () => ({ containers: [{ ...late, state: nowMs < 30_000 ? 'CONTAINER_RUNNING' : 'CONTAINER_EXITED' }] }),
+  };
+  const cri = { call: (method: string) => Promise.resolve(answers[method]?.()) } as unknown as Cri;
+  const nothing = {
+    pullFailure: () => null,
+    createFailure: () => null,
+    startFailure: () => null,
+    usersOf: () => [],
+    backsOffUntilMs: () => 0,
+  };
+  const border = new CriBorder(cri, { clock, expectations, isCreating: () => false, ...nothing });
+  const opts = { timeoutMs: null, signal: new AbortController().signal };
+  await border.call('ListPodSandbox', {}, opts);
+  void border.call('StopPodSandbox', { podSandboxId: 's' }, opts);
+  while (expectations.ledger().disagreements.length === 0 && nowMs < 90_000) {
+    nowMs += 500;
+    for (const timer of [...timers].filter(({ atMs }) => atMs <= nowMs)) {
+      timers.delete(timer);
+      timer.fn();
+    }
+    await new Promise(setImmediate);
+  }
+  expect(nowMs).toBeGreaterThan(48_000);
+  expect(expectations.ledger().disagreements).toEqual([expect.objectContaining({ sort: 'missing', kind: 'StopPodSandbox' })]);
 });
 
 test('a bound grows by what holds up the observer or the kubelet, once, and up to twice', () => {

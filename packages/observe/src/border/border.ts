@@ -4,6 +4,7 @@
  */
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
 import type { UnexpectedAct } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
+import type { KubeObject } from '@actorlet/kubelet/machines/kube/request.ts';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import type { Cgroups } from '@actorlet/kubelet/ports/machine/cgroups.ts';
 import type { Observer } from '@actorlet/kubelet/ports/machine/observer.ts';
@@ -50,11 +51,12 @@ export function observedPorts(outside: Ports, { config, stateDir, load }: Observ
   const cri: CriBorder = new CriBorder(outside.cri, {
     clock,
     expectations,
-    pullFailure: (image) => pullFailure(kube, image),
-    createFailure: (of) => createFailure(kube, of),
-    startFailure: (id) => startFailure(kube, id),
+    pullFailure: (image, uid) => pullFailure(kube, image, uid),
+    usersOf: (image, uid) => podsOf(kube, uid).flatMap(({ spec }) => usersOf(spec, image)),
+    createFailure: (of) => wordsOf(statusOf(kube, of), 'CreateContainerError'),
+    startFailure: (id) => wordsOf(statusOfId(kube, id), 'RunContainerError'),
     backsOffUntilMs: (of) => backsOffUntilMs(statusOf(kube, of)),
-    isCreating: (uid) => [...(kube?.seen.all('pods') ?? [])].some((pod) => pod.metadata.uid === uid && isCreating(pod.status)),
+    isCreating: (uid) => podsOf(kube, uid).some((pod) => isCreating(pod.status)),
   });
   const files = new FileBorder(outside.fs, { clock, expectations, rootDir, stateDir, podOf });
   const mounts = { clock, expectations, rootDir, podOf, isStarted: (uid: string) => cri.listings.hasAny(uid) };
@@ -141,53 +143,55 @@ function cgroupBorder(cgroups: Cgroups, o: { clock: Clock; expectations: Expecta
 }
 
 function podNamed(kube: KubeBorder | null, uid: string): string {
-  for (const { metadata } of kube?.seen.all('pods') ?? []) if (metadata.uid === uid) return `${metadata.namespace ?? ''}/${metadata.name}`;
-  return '';
+  const [pod] = podsOf(kube, uid);
+  return pod === undefined ? '' : `${pod.metadata.namespace ?? ''}/${pod.metadata.name}`;
 }
 
 const PULL_FAILURES: readonly unknown[] = ['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull'];
 
 /** What a pod's status says of an image that the kubelet cannot pull. */
-function pullFailure(kube: KubeBorder | null, image: string): string | null {
-  for (const { status, spec } of kube?.seen.all('pods') ?? []) {
-    if (!isRecord(status) || !isRecord(spec)) continue;
-    const containers = listOf(spec.containers).concat(listOf(spec.initContainers));
-    const names = containers.filter((c) => c.image === image).map((c) => c.name);
-    for (const s of listOf(status.containerStatuses).concat(listOf(status.initContainerStatuses))) {
-      const waiting = isRecord(s.state) && isRecord(s.state.waiting) ? s.state.waiting : {};
-      if (names.includes(s.name) && PULL_FAILURES.includes(waiting.reason)) return pullWords(String(waiting.message ?? waiting.reason));
-    }
+function pullFailure(kube: KubeBorder | null, image: string, uid?: string): string | null {
+  for (const pod of podsOf(kube, uid)) {
+    const names = usersOf(pod.spec, image);
+    const waiting = statusesOf([pod]).map((s) => (names.includes(String(s.name)) ? waitingOf(s) : {}));
+    const found = waiting.find(({ reason }) => PULL_FAILURES.includes(reason));
+    if (found !== undefined) return pullWords(String(found.message ?? found.reason));
   }
   return null;
+}
+
+function podsOf(kube: KubeBorder | null, uid?: string): KubeObject[] {
+  return [...(kube?.seen.all('pods') ?? [])].filter(({ metadata }) => uid === undefined || metadata.uid === uid);
+}
+function statusesOf(pods: readonly KubeObject[]): readonly Readonly<Record<string, unknown>>[] {
+  const lists = ({ status: s }: KubeObject) =>
+    isRecord(s) ? [s.containerStatuses, s.initContainerStatuses, s.ephemeralContainerStatuses] : [];
+  return pods.flatMap(lists).flatMap(listOf);
+}
+
+/** Containers that run an image, or have it as a volume. */
+function usersOf(spec: unknown, image: string): string[] {
+  if (!isRecord(spec)) return [];
+  const volumes = listOf(spec.volumes).filter((v) => isRecord(v.image) && v.image.reference === image);
+  const mounts = (c: Readonly<Record<string, unknown>>) => listOf(c.volumeMounts).some((m) => volumes.some((v) => v.name === m.name));
+  const containers = [...listOf(spec.containers), ...listOf(spec.initContainers)];
+  return containers.filter((c) => c.image === image || mounts(c)).map((c) => String(c.name));
 }
 
 /** What a pod's status says of one of its containers. */
 function statusOf(kube: KubeBorder | null, { uid, name }: { uid: string; name: string }): Readonly<Record<string, unknown>> {
-  for (const { metadata, status } of kube?.seen.all('pods') ?? []) {
-    if (metadata.uid !== uid || !isRecord(status)) continue;
-    const all = [status.containerStatuses, status.initContainerStatuses, status.ephemeralContainerStatuses].flatMap(listOf);
-    return all.find((s) => s.name === name) ?? {};
-  }
-  return {};
+  return statusesOf(podsOf(kube, uid)).find((s) => s.name === name) ?? {};
 }
-/** Why the kubelet cannot start a container that is there. */
-function startFailure(kube: KubeBorder | null, containerId: string): string | null {
-  for (const { status } of kube?.seen.all('pods') ?? []) {
-    const all = isRecord(status) ? [status.containerStatuses, status.initContainerStatuses].flatMap(listOf) : [];
-    const found = all.find((s) => typeof s.containerID === 'string' && s.containerID.endsWith(`://${containerId}`));
-    const { reason, message } = waitingOf(found ?? {});
-    if (reason === 'RunContainerError') return String(message ?? reason);
-  }
-  return null;
+function statusOfId(kube: KubeBorder | null, id: string): Readonly<Record<string, unknown>> {
+  return statusesOf(podsOf(kube)).find(({ containerID: of }) => typeof of === 'string' && of.endsWith(`://${id}`)) ?? {};
 }
 function waitingOf({ state }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return isRecord(state) && isRecord(state.waiting) ? state.waiting : {};
 }
-
-/** Why the kubelet cannot make a container. */
-function createFailure(kube: KubeBorder | null, of: { uid: string; name: string }): string | null {
-  const { reason, message } = waitingOf(statusOf(kube, of));
-  return reason === 'CreateContainerError' ? String(message ?? reason) : null;
+/** What a container that waits for this reason is said to wait for. */
+function wordsOf(status: Readonly<Record<string, unknown>>, reason: string): string | null {
+  const waiting = waitingOf(status);
+  return waiting.reason === reason ? String(waiting.message ?? reason) : null;
 }
 
 function listOf(value: unknown): readonly Record<string, unknown>[] {

@@ -301,13 +301,13 @@ export class Expectations {
   }
 
   /**
-   * The kubelet works. It does acts of a kind one after the other, so what stands in line has its time from here on; and a status
-   * follows the acts of its pod. Not for ever.
+   * The kubelet works. It does acts of a kind one after the other, so what stands in line has its time from here on (an instance that
+   * follows another stands in none); and a status follows the acts of its pod. Not for ever.
    */
-  #progressed({ kind, uid }: Open): void {
+  #progressed({ kind, uid, dueMs }: Open): void {
     const nowMs = this.#clock.monoMs();
     for (const open of this.#open.values())
-      if (open.kind === 'PodStatus' ? open.uid === uid : open.kind === kind) open.progressMonoMs = nowMs;
+      if (open.kind === 'PodStatus' ? open.uid === uid : open.kind === kind && dueMs === undefined) open.progressMonoMs = nowMs;
   }
 
   #end(open: Open): void {

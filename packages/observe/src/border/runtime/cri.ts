@@ -3,6 +3,7 @@ import { CRI_LABELS, type CriContainer } from '@actorlet/kubelet/machines/wire/c
 import type { CriMethod, CriRequest, CriResponse } from '@actorlet/kubelet/machines/wire/criCalls.ts';
 import { type Clock, type Cri, CriError } from '@actorlet/kubelet/ports/ports.ts';
 import type { Expectations } from '../expectations.ts';
+import type { LISTED } from '../kinds.ts';
 import { CRI } from '../table.ts';
 import { untilShown } from '../waiting.ts';
 import type { Expectation, Wanted } from '../wanted.ts';
@@ -24,6 +25,8 @@ const CONTAINER_ACTS = {
 const AFTER_BACKOFF_MS = 20_000;
 /** The tree has heard of what ended so long ago. */
 const SEEN_BY_NOW_MS = 20_000;
+/** The shortest time between two instances of a container, but for the second. */
+const FIRST_BACK_OFF_MS = 10_000;
 /** What a container may take over its grace period. */
 const STOP_EXTRA_MS = 20_000;
 
@@ -36,8 +39,10 @@ type AnyCall = { [M in CriMethod]: { method: M; req: CriRequest<M> } }[CriMethod
 export interface CriBorderOptions {
   clock: Clock;
   expectations: Expectations;
-  /** Why the kubelet cannot pull this image, as the status of a pod says it; null: nothing is said. */
-  pullFailure(image: string): string | null;
+  /** Why the kubelet cannot pull this image, as the status of a pod, or of this one, says it; null: nothing is said. */
+  pullFailure(image: string, uid?: string): string | null;
+  /** Names of this pod's containers that need the image. */
+  usersOf(image: string, uid: string): readonly string[];
   /** The same of a container that it cannot make. */
   createFailure(container: { uid: string; name: string }): string | null;
   /** The same of one that it cannot start, where the runtime leaves it as it was created (CRI-O). */
@@ -110,7 +115,8 @@ export class CriBorder {
         // How long it backs off is in the kubelet's memory, and in its words.
         const dueMs = () => this.#o.backsOffUntilMs({ uid, name });
         const isJudged = () => this.#o.clock.wallMs() > dueMs() + AFTER_BACKOFF_MS;
-        const wish = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})`, isJudged, dueMs };
+        const due = attempt === 0 ? {} : { dueMs };
+        const wish = { ...podOf(sandboxConfig.metadata), what: `made container ${name} (attempt ${attempt})`, isJudged, ...due };
         const shown = ({ containers }: Listing) => {
           const like = containers.filter((c) => c.labels[CRI_LABELS.podUid] === uid && c.metadata?.name === name && isIt(c));
           const found = like.find((c) => !isOld(c));
@@ -179,27 +185,36 @@ export class CriBorder {
   async #ofSandbox(call: Extract<AnyCall, { method: 'StopPodSandbox' | 'RemovePodSandbox' }>, opts: CallOpts): Promise<unknown> {
     const { podSandboxId } = call.req;
     const stops = call.method === 'StopPodSandbox';
-    const shown = ({ sandboxes }: Listing) => {
+    const of = this.#listings.podOf(podSandboxId);
+    const shown = ({ sandboxes, containers }: Listing) => {
       const sandbox = sandboxes.find((s) => s.id === podSandboxId);
+      // A kubelet stops its containers first, and one, too, that it began while the pod was ended.
+      if (stops && containers.some((c) => c.podSandboxId === podSandboxId && c.state === 'CONTAINER_RUNNING'))
+        this.#o.expectations.excused(({ kind, uid }) => kind === 'StopPodSandbox' && uid === of.uid);
       return sandbox === undefined || (stops && sandbox.state === 'SANDBOX_NOTREADY') ? true : undefined;
     };
     const what = `${stops ? 'stopped' : 'removed'} sandbox ${short(podSandboxId)}`;
-    const of = this.#listings.podOf(podSandboxId);
     // A kubelet that pulls for a pod ends it when the pull is over.
     await this.#wait(call, opts, { ...of, what, isJudged: () => !this.#o.isCreating(of.uid) }, shown);
     return {};
   }
 
   async #pull({ image, sandboxConfig }: CriRequest<'PullImage'>, opts: CallOpts): Promise<CriResponse<'PullImage'>> {
+    const of = sandboxConfig === undefined ? { pod: '', uid: '' } : podOf(sandboxConfig.metadata);
+    const asked = image.userSpecifiedImage ?? image.image;
+    const held = await this.#imageId(image.image, opts);
+    const sinceMs = this.#o.clock.wallMs() - FIRST_BACK_OFF_MS;
     const look = async () => {
       const id = await this.#imageId(image.image, opts);
-      if (id !== null) return id;
-      const why = this.#o.pullFailure(image.userSpecifiedImage ?? image.image) ?? this.#o.pullFailure(image.image);
+      // That one which was there was asked for again, only what came of it tells.
+      const users = id === null || id !== held ? [] : this.#o.usersOf(asked, of.uid);
+      if (id !== null && (users.length === 0 || users.some((name) => this.#listings.isMade({ uid: of.uid, name, sinceMs })))) return id;
+      const uid = id === null ? undefined : of.uid;
+      const why = this.#o.pullFailure(asked, uid) ?? this.#o.pullFailure(image.image, uid);
       if (why !== null) throw failed('PullImage', UNKNOWN, why);
       return undefined;
     };
-    const pod = sandboxConfig === undefined ? { pod: '', uid: '' } : podOf(sandboxConfig.metadata);
-    return { imageRef: await this.#until('PullImage', opts, { kind: 'PullImage', ...pod, what: `pulled image ${image.image}` }, look) };
+    return { imageRef: await this.#until('PullImage', opts, { kind: 'PullImage', ...of, what: `pulled image ${image.image}` }, look) };
   }
 
   async #resources({ containerId, linux }: CriRequest<'UpdateContainerResources'>, opts: CallOpts): Promise<unknown> {
@@ -224,7 +239,7 @@ export class CriBorder {
 
   /** Until a listing of the runtime shows it. */
   async #wait<T>(
-    { method }: { method: ListedMethod },
+    { method }: { method: (typeof LISTED)[number] },
     opts: CallOpts,
     wanted: Omit<Wanted, 'kind'>,
     shown: (listing: Listing) => T | undefined,
@@ -244,15 +259,6 @@ export class CriBorder {
     return name === '' ? `container ${short(containerId)}` : `container ${name} (${short(containerId)})`;
   }
 }
-
-type ListedMethod =
-  | 'RunPodSandbox'
-  | 'CreateContainer'
-  | 'StartContainer'
-  | 'StopContainer'
-  | 'RemoveContainer'
-  | 'StopPodSandbox'
-  | 'RemovePodSandbox';
 
 async function settled<T>(
   method: CriMethod,

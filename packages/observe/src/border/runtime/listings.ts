@@ -30,7 +30,7 @@ export class RuntimeListings {
   readonly #waiters = new Set<Waiter>();
   /** Of containers, as the last listing of all shows them. */
   #states: ReadonlyMap<string, CriContainer['state']> = new Map();
-  readonly #subjects = new Map<string, { pod: string; uid: string; name: string }>();
+  readonly #subjects = new Map<string, { pod: string; uid: string; name: string; madeMs: number }>();
   readonly #listed: (beganMs: number) => void;
   #timer: unknown;
   #dueMs = Number.POSITIVE_INFINITY;
@@ -53,8 +53,11 @@ export class RuntimeListings {
   }
   /** Of a sandbox or container of this pod that was listed. */
   hasAny(uid: string): boolean {
-    for (const subject of this.#subjects.values()) if (subject.uid === uid) return true;
-    return false;
+    return [...this.#subjects.values()].some((subject) => subject.uid === uid);
+  }
+  /** An instance of this container that was made since then. */
+  isMade({ uid, name, sinceMs }: { uid: string; name: string; sinceMs: number }): boolean {
+    return [...this.#subjects.values()].some((made) => made.uid === uid && made.name === name && made.madeMs >= sinceMs);
   }
   nameOf(containerId: string): string {
     return this.#subjects.get(containerId)?.name ?? '';
@@ -114,11 +117,11 @@ export class RuntimeListings {
     }
   }
 
-  #know({ id, labels }: Pick<CriContainer, 'id' | 'labels'>, name: string): void {
+  #know({ id, labels, createdAt }: Pick<CriContainer, 'id' | 'labels' | 'createdAt'>, name: string): void {
     const { [CRI_LABELS.podNamespace]: namespace, [CRI_LABELS.podName]: pod, [CRI_LABELS.podUid]: uid } = labels;
     if (uid === undefined || this.#subjects.has(id)) return;
     if (this.#subjects.size >= IDS_MAX) this.#subjects.clear();
-    this.#subjects.set(id, { pod: `${namespace ?? ''}/${pod ?? ''}`, uid, name });
+    this.#subjects.set(id, { pod: `${namespace ?? ''}/${pod ?? ''}`, uid, name, madeMs: Number(createdAt) / 1_000_000 });
   }
 
   #soon(ms: number): void {
