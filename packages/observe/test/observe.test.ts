@@ -671,6 +671,7 @@ describe('whether an object shows a patch', () => {
     expect(of(status('1', 0, running), status('1', 0, created), 'CONTAINER_CREATED')).toBe(false);
     expect(of(status('1', 0, ended), status('1', 0, running), 'CONTAINER_RUNNING')).toBe(false);
     expect(of(status('1', 0, ended), status('1', 0, running))).toBe(true);
+    expect(of(status('2', 1, ended), status('1', 0, running), 'CONTAINER_RUNNING')).toBe(true);
   });
 
   it('without an end of an earlier instance where the object tells of another one', () => {

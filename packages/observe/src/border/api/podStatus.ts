@@ -30,7 +30,9 @@ export function isAhead(has: unknown, wanted: unknown, stateOf: StateOf): boolea
     if (other.id === '') return false;
     if (id === '') return true;
     const inRuntime = stateOf(other.id.replace(/^[\w-]+:\/\//, ''));
-    const isSo = other.step === 2 ? inRuntime !== 'CONTAINER_RUNNING' : inRuntime !== undefined && inRuntime !== 'CONTAINER_CREATED';
+    // A listing may be old: a later instance that it has may have ended since.
+    const isOver = inRuntime !== 'CONTAINER_RUNNING' || id !== other.id;
+    const isSo = other.step === 2 ? isOver : inRuntime !== undefined && inRuntime !== 'CONTAINER_CREATED';
     return isSo && (id === other.id ? other.step > step : other.count > count);
   });
 }
