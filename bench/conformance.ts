@@ -5,12 +5,14 @@
  * --groups="node conformance;node, others" --agents=actorlet,kubelet --minutes=7 --specs=60 (of a slice) --nodes=6 (specs at a time)
  * --focus=REGEXP (these run again, and what was known of them is replaced) --keep=DIR --out=FILE --run=no (the table alone)
  * --observe=yes (an observer runs beside the reference kubelet, and its judged acts are added up with the outcomes)
+ * --observe=proof (so, and a proxy of the runtime, strace and an audit log tell whether it changes anything; exit code 1: it does)
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { buildDaemon } from '../test/e2e/daemon.ts';
 import { whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
+import { Witness } from '../test/reference/observed/witness.ts';
 import { inOrder, isOfNodeTests } from './conformance/groups.ts';
 import { AGENTS, type Agent, SpecNode } from './conformance/node.ts';
 import { NodeTests } from './conformance/nodeTests.ts';
@@ -27,7 +29,9 @@ const minutes = numberOption('minutes', 7);
 const most = numberOption('specs', 60);
 const processes = numberOption('nodes', 6);
 const focus = option('focus');
-const isObserved = option('observe') === 'yes';
+const observe = option('observe') ?? 'no';
+if (!['no', 'yes', 'proof'].includes(observe)) throw new Error(`--observe=${observe}: yes, or proof`);
+let witness: Witness | undefined;
 const RESULTS = join(projectRoot, 'bench/results/conformance.json');
 /** Of a slice: start, ends of agents, clean-up. */
 const AROUND_S = 60;
@@ -63,12 +67,14 @@ async function slice(dir: string): Promise<void> {
     }
     const isOfNode = agents.some((agent) => isOfNodeTests(runs(chosen[agent])[0] ?? ''));
     const images = await programs.images();
-    const node = await (isOfNode ? NodeTests : SpecNode).start({ images, dir });
+    if (observe === 'proof') witness = new Witness();
+    const node = await (isOfNode ? NodeTests : SpecNode).start({ images, dir, flags: witness?.audit.flags ?? [] });
     const cleanUp = cleanUpOnce(() => node.stop());
     try {
       for (const agent of agents) await runOn(agent, { node, programs, chosen: chosen[agent], store, dir });
     } finally {
       await cleanUp();
+      witness?.close();
     }
   }
   const all = store.read();
@@ -114,7 +120,8 @@ async function runOn(
   const run = { agent, seconds, processes: isAlone || names.some((name) => name.includes('[Serial]')) ? 1 : processes };
   if (node instanceof SpecNode) await node.on(agent);
   const which = node instanceof SpecNode ? [`--kubelet-pid=${node.kubeletPid}`] : [];
-  const beside = isObserved && agent === 'kubelet' ? new Beside(o.dir, which) : undefined;
+  const prepare = witness !== undefined && node instanceof SpecNode ? node.witnessed.bind(node, witness, o.dir) : undefined;
+  const beside = observe !== 'no' && agent === 'kubelet' ? new Beside(o.dir, which, prepare) : undefined;
   const ran = await (node instanceof SpecNode
     ? programs.run(names, { ...run, kubeconfig: node.kubeconfig, missing: node.missing })
     : programs.runOfNode(names, { ...run, node, agent }));
@@ -124,9 +131,16 @@ async function runOn(
   for (const [name, { result, why }] of Object.entries(ran)) if (result === 'failed') say(`  ${name}: ${why}`);
   if (node instanceof SpecNode) await node.clear();
   const ledgers = (await beside?.end()) ?? [];
+  if (beside !== undefined && witness !== undefined) tell(await witness.saw());
   for (const d of store.observe(ledgers).disagreements) say(`  observer: ${d.kind} ${d.pod}: not ${d.expected}; instead ${d.came}`);
   store.log(agent, { report: join(o.dir, `${agent}.xml`), agent: node.log(agent), observer: beside?.log(), ledgers });
   if (node instanceof SpecNode) await node.off(agent);
+}
+
+function tell({ lines, wrong }: Awaited<ReturnType<Witness['saw']>>): void {
+  for (const line of lines) say(`  observer: ${line}`);
+  say(wrong.length === 0 ? 'the observer changed nothing' : `the observer changed:\n  ${wrong.join('\n  ')}`);
+  if (wrong.length > 0) process.exitCode = 1;
 }
 
 interface Store {

@@ -7,6 +7,7 @@ import { createDaemon, type Daemon, NODE_NAME } from '../../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../test/e2e/lab/cluster/controlPlane.ts';
 import { createReferenceKubelet, type ReferenceKubelet } from '../../test/e2e/lab/cluster/referenceKubelet.ts';
 import { type Containerd, startContainerd } from '../../test/e2e/lab/containerd.ts';
+import type { Witness } from '../../test/reference/observed/witness.ts';
 import { until } from '../lib/report.ts';
 import { importImages } from './images.ts';
 import { DEVICES } from './ownNamespaces.ts';
@@ -53,13 +54,17 @@ export class SpecNode {
     this.missing = o.missing;
   }
 
-  static async start(o: { images: readonly string[]; dir: string }): Promise<SpecNode> {
+  /** `flags`: more of them, for the API server. */
+  static async start(o: { images: readonly string[]; dir: string; flags: readonly string[] }): Promise<SpecNode> {
     // An address that nobody answers at: a name of a registry is not found, and no call waits for the network.
     const { lab, missing } = await startRuntime({ ...o, route: ['unreachable', 'default'] });
     const plane = await startControlPlane({
       ...{ controllerManager: true, scheduler: true },
       flags: {
-        'kube-apiserver': [...SERVED, '--bind-address=0.0.0.0', `--advertise-address=${NODE_IP}`, '--endpoint-reconciler-type=lease'],
+        'kube-apiserver': [
+          ...[...SERVED, ...o.flags],
+          ...['--bind-address=0.0.0.0', `--advertise-address=${NODE_IP}`, '--endpoint-reconciler-type=lease'],
+        ],
       },
     });
     const served = { enableServer: true, address: NODE_IP, authentication: { x509: { clientCAFile: plane.ca.certFile } } };
@@ -73,6 +78,11 @@ export class SpecNode {
 
   get kubeconfig(): string {
     return this.#plane.adminKubeconfig;
+  }
+
+  /** What an observer with this folder is started with, so that this witness sees it. */
+  witnessed(witness: Witness, dir: string, own: string): ReturnType<Witness['before']> {
+    return witness.before({ dir, own, plane: this.#plane, socket: this.#lab.socket });
   }
 
   log(agent: Agent): string {

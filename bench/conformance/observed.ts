@@ -54,18 +54,23 @@ export function markdownOfObserved({ judged, counts }: Observed): string {
   return ['| act | agreed | known | disagreed |', '|---|---|---|---|', ...lines].join('\n');
 }
 
+/** `own`: the folder of the observer. */
+type Prepare = (own: string) => Promise<{ args: readonly string[]; before: readonly string[] }>;
+
 /** It is started when there is a kubelet, and looks at each that comes after. */
 export class Beside {
   readonly #observer: Observer;
   /** By the observer's start: it begins anew where the kubelet does with another configuration. */
   readonly #ledgers = new Map<number, ObserverLedger>();
   readonly #loop: Promise<void>;
+  readonly #prepare: Prepare;
   #isOver = false;
   #why = '';
 
-  /** `args`: which kubelet, where the machine has others. */
-  constructor(dir: string, args: readonly string[]) {
+  /** `args`: which kubelet, where the machine has others. `prepare`: what else it is started with, and behind which program. */
+  constructor(dir: string, args: readonly string[], prepare: Prepare = async () => ({ args: [], before: [] })) {
     this.#observer = new Observer(dir);
+    this.#prepare = prepare;
     this.#loop = this.#follow(args);
   }
 
@@ -79,7 +84,10 @@ export class Beside {
   }
 
   async #look(args: readonly string[]): Promise<void> {
-    if (this.#observer.pid === undefined) await this.#observer.start(args);
+    if (this.#observer.pid === undefined) {
+      const more = await this.#prepare(this.#observer.folder);
+      await this.#observer.start([...args, ...more.args], more.before);
+    }
     const ledger = await this.#observer.ledger();
     this.#ledgers.set(ledger.sinceMs, ledger);
   }

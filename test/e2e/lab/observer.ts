@@ -19,6 +19,7 @@ export class Observer {
   readonly #out: string;
   readonly #program: readonly string[];
   #child: ChildProcess | undefined;
+  #isBehind = false;
 
   /** `program`: in place of the checkout's own; `name`: of its folder, where there are several. */
   constructor(dir: string, { name = 'observe', program }: { name?: string; program?: readonly string[] } = {}) {
@@ -35,7 +36,7 @@ export class Observer {
     const [program = '', ...words] = [...before, ...this.#program, 'observe', `--observe-dir=${this.folder}`, '--nice=0', ...args];
     const child = spawn(program, words, { stdio: ['ignore', out, out] });
     closeSync(out);
-    this.#child = child;
+    [this.#child, this.#isBehind] = [child, before.length > 0];
     await until(
       'the observer to answer',
       async () => {
@@ -69,7 +70,10 @@ export class Observer {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null;
     const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
-    child.kill(signal);
+    // The program that runs it ends with it.
+    const [pid = ''] = this.#isBehind ? readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ') : [];
+    if (pid === '') child.kill(signal);
+    else process.kill(Number(pid), signal);
     const late = setTimeout(() => child.kill('SIGKILL'), END_TIMEOUT_MS);
     const code = await ended;
     clearTimeout(late);
