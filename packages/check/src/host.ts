@@ -3,6 +3,7 @@
 import { access, readdir, readFile } from 'node:fs/promises';
 import { readKernelSettings } from '@actorlet/kubelet/actors/kernelSettings.ts';
 import { reservationProblems } from '@actorlet/kubelet/actors/nodeFacts.ts';
+import { readHostDns } from '@actorlet/kubelet/actors/pods/workers/sandbox/hostDns.ts';
 import { createHostFs } from '@actorlet/kubelet/boot/dependencies/fs.ts';
 import { createHost } from '@actorlet/kubelet/boot/dependencies/machine/host.ts';
 import { createKernelSettings, PROC_SYS } from '@actorlet/kubelet/boot/dependencies/machine/kernelSettings.ts';
@@ -29,6 +30,7 @@ export async function checkHost(config: NodeConfig): Promise<Finding[]> {
     facts(config),
     reservations(config),
     rootDir(config),
+    resolver(config),
   ]);
   return parts.flat();
 }
@@ -127,6 +129,24 @@ async function rootDir({ flags }: NodeConfig): Promise<Finding[]> {
   if (problem === null) return [];
   const [what = '', todo = ''] = problem.what.split('; run ');
   return [{ level: 'warning', where: problem.where, what, todo: `Run ${todo}.` }];
+}
+
+async function resolver({ config }: NodeConfig): Promise<Finding[]> {
+  const path = config.resolvConf;
+  try {
+    if (path !== '') await readHostDns(createHostFs(), path);
+    return [];
+  } catch (error) {
+    const what = `${path}: ${messageOf(error)}; pods get no name servers from this host`;
+    return [
+      {
+        level: 'warning',
+        where: 'resolvConf (--resolv-conf)',
+        what,
+        todo: 'Give a file that can be read: the kubelet starts no pod without it.',
+      },
+    ];
+  }
 }
 
 /** Node agents that run now. */

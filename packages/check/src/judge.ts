@@ -57,7 +57,12 @@ export async function judgeOf(config: NodeConfig, { strictGroups }: PodsOfRuntim
   const podsMax = Number(allocatable.pods ?? c.maxPods);
   const asked = await runtimeCheck(c.containerRuntimeEndpoint);
   const others: Pod[] = [];
+  const seen: Pod['metadata'][] = [];
   return (pod) => {
+    const own = pod.metadata;
+    const twin = seen.find(({ uid, name, namespace }) => uid === own.uid || (name === own.name && namespace === own.namespace));
+    if (twin !== undefined) return `is ignored: pod ${twin.namespace}/${twin.name} has its ${twin.uid === own.uid ? 'UID' : 'name'}`;
+    seen.push(own);
     const refusal = admit({ pod, others, podsMax, allocatable, node, ability });
     if (refusal !== null) return `is refused: ${refusal.message}`;
     others.push(pod);

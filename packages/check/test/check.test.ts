@@ -218,6 +218,70 @@ describe('findings', () => {
     expect(about(half.findings, 'tlsPrivateKeyFile')).toMatchObject([{ level: 'error', what: expect.stringContaining('none.key') }]);
   });
 
+  it('name a key that does not belong to its certificate, and authorities of clients that ended', async () => {
+    using dir = tempDir();
+    const [one, other, old] = await Promise.all([0, 0, 400].map((days) => selfSignedCertificate('node', Date.now() - days * 86_400_000)));
+    if (one === undefined || other === undefined || old === undefined) expect.unreachable();
+    const [cert, key] = [dir.write('tls.crt', one.cert), dir.write('tls.key', other.key)];
+    const flags = [`--root-dir=${dir.path}`, '--container-runtime-endpoint=embedded://hollow'];
+    const odd = await run([...flags, `--tls-cert-file=${cert}`, `--tls-private-key-file=${key}`]);
+    expect(about(odd.findings, 'tlsPrivateKeyFile')).toMatchObject([
+      { level: 'error', what: expect.stringContaining('do not belong together') },
+    ]);
+    const clients = async (text: string) => {
+      const { findings } = await run([...flags, `--cert-dir=${dir.path}/none`, `--client-ca-file=${dir.write('ca.crt', text)}`]);
+      return about(findings, 'clientCAFile')
+        .filter(({ level }) => level !== 'note')
+        .map(({ level, what }) => `${level}: ${what.replace(/ at .*/, '')}`);
+    };
+    const ended = `the certificate in ${dir.path}/ca.crt ended`;
+    expect(await clients(`${old.cert}${one.cert}`)).toEqual([`warning: ${ended}`]);
+    expect(await clients(`${one.cert}${old.cert}`)).toEqual([`warning: ${ended}`]);
+    expect(await clients(`${old.cert}${old.cert}`)).toEqual([`error: ${ended}`]);
+    expect(await clients('no certificate')).toEqual([expect.stringContaining('holds no certificate')]);
+  });
+
+  it('name what the API client cannot be made of, and credential programs and name servers that are not there', async () => {
+    using dir = tempDir();
+    const [one, other] = await Promise.all([0, 0].map(() => selfSignedCertificate('node', Date.now())));
+    if (one === undefined || other === undefined) expect.unreachable();
+    const argv = [...kubeadm(dir), `--resolv-conf=${dir.path}/none.conf`];
+    const says = async (user: object, authority = one.cert) => {
+      const cluster = { server: 'https://192.0.2.1:6443', 'certificate-authority-data': btoa(authority) };
+      const named = {
+        clusters: [{ name: 'c', cluster }],
+        users: [{ name: 'u', user }],
+        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+      };
+      dir.write('etc/kubernetes/kubelet.conf', JSON.stringify({ apiVersion: 'v1', kind: 'Config', 'current-context': 'x', ...named }));
+      const { findings } = await run(argv);
+      return about(findings, '--kubeconfig').flatMap(({ level, what }) => (level === 'error' ? [what] : []));
+    };
+    const pair = (key: string) => ({ 'client-certificate-data': btoa(one.cert), 'client-key-data': btoa(key) });
+    expect(await says(pair(one.key))).toEqual([]);
+    expect(await says(pair(other.key))).toEqual([expect.stringMatching(/credentials cannot be used .*mismatch/)]);
+    expect(await says(pair(one.key), 'no certificate')).toEqual([expect.stringContaining('authority holds no certificate')]);
+    expect(await says({ tokenFile: '/none/token' })).toEqual([expect.stringContaining('/none/token')]);
+    const program = { apiVersion: 'client.authentication.k8s.io/v1', interactiveMode: 'Never' };
+    expect(await says({ exec: { ...program, command: 'no-such-program' } })).toEqual([
+      expect.stringContaining('no-such-program cannot be run'),
+    ]);
+    expect(await says({ exec: { ...program, command: 'sh' } })).toEqual([]);
+    const provider = {
+      name: 'helper',
+      matchImages: ['*.io'],
+      defaultCacheDuration: '0s',
+      apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+    };
+    const providers = { kind: 'CredentialProviderConfig', apiVersion: 'kubelet.config.k8s.io/v1', providers: [provider] };
+    const file = dir.write('providers.json', JSON.stringify(providers));
+    const both = await run([...argv, `--image-credential-provider-config=${file}`, `--image-credential-provider-bin-dir=${dir.path}`]);
+    expect(about(both.findings, '--image-credential-provider-bin-dir')).toMatchObject([
+      { level: 'error', what: expect.stringContaining('"helper"') },
+    ]);
+    expect(about(both.findings, 'resolvConf')).toMatchObject([{ level: 'warning', what: expect.stringContaining('none.conf') }]);
+  });
+
   it('name a port that another process listens on, without listening there', async () => {
     using dir = tempDir();
     const server = createServer();

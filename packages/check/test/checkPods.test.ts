@@ -40,6 +40,17 @@ it('says of each file whether its pod runs, how it was read, or why no pod comes
   ]);
 });
 
+it('says of a second pod with the UID of another that it is ignored', async () => {
+  using dir = tempDir();
+  for (const name of ['a', 'b']) dir.write(`m/${name}.yaml`, pod(name).replace('{name', '{uid: pinned, name'));
+  const findings = await found({ staticPodPath: `${dir.path}/m` });
+  const said = [...of(findings, '/a.yaml'), ...of(findings, '/b.yaml')].sort();
+  expect(said).toEqual([
+    expect.stringMatching(/^error: pod default\/[ab]-n1 is ignored: .* has its UID$/),
+    expect.stringMatching(/ runs$/),
+  ]);
+});
+
 it('names fields that the node does not know or leaves alone, at any depth', async () => {
   using dir = tempDir();
   dir.write('m/a.yaml', pod('a', '  hostNetwrok: true\n'));

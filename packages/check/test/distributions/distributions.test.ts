@@ -19,8 +19,8 @@ const here = (dir: string): string[] => [
   ...['--fail-cgroupv1=false', '--node-ip=', '--healthz-port=0', '--read-only-port=0', '--enable-server=false'],
   ...['--kube-reserved=', '--system-reserved='],
 ];
-/** What comes of those, and of gates of the CI machine alone. */
-const OF_HERE = /podPidsLimit .* has no effect/;
+/** What comes of those, of gates of the CI machine alone, and of programs and name servers that it does not have. */
+const OF_HERE = /podPidsLimit .* has no effect|^warning resolvConf |aws-iam-authenticator cannot be run$/;
 /** Folders that configurations name. */
 const STATIC_PODS = [
   ...['/etc/kubernetes/manifests', '/etc/kubernetes/static-pods'],

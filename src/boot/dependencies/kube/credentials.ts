@@ -67,6 +67,8 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
 
   const load = async (stamp: string): Promise<Loaded & { stamp: string }> => {
     const [ca, cert, key, token] = await Promise.all(parts.map(bytesOf));
+    // OpenSSL passes over it, and then trusts no server.
+    if (ca?.includes('CERTIFICATE-----') === false) throw new Error('the certificate authority holds no certificate in PEM');
     const tls = { ...(ca === undefined ? {} : { ca }), ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
     // A certificate and a key that do not belong together, or half of a file: refused here, with the files' names.
     const context = contextOf(tls);
