@@ -30,9 +30,11 @@ export function print({ io }: Pick<Asked, 'io'>, lines: readonly string[], width
   io.out(lines.map((line) => `${paint(line, cutLine(line, widthMax), colour)}\n`).join(''));
 }
 
-/** A table, whose first line is its titles. */
-export function printTable(asked: Asked, lines: readonly string[]): void {
-  print(asked, asked.headers ? lines : lines.slice(1), widthOf(asked));
+/** A table, whose first line is its titles. Columns before the one called `last` are never cut: a terminal breaks such lines. */
+export function printTable(asked: Asked, lines: readonly string[], last: string): void {
+  const width = widthOf(asked);
+  const least = lines[0]?.indexOf(` ${last}`) ?? 0;
+  print(asked, asked.headers ? lines : lines.slice(1), width === 0 ? 0 : Math.max(width, least));
 }
 
 /** Names alone, as kubectl writes them: `pod/web`. */

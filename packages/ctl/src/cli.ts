@@ -136,8 +136,6 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
 function meant(message: string, y: Argv, argv: readonly string[]): string {
   const unknown = /^Unknown (?:arguments?|commands?): ([^,\s]+)/.exec(message)?.[1];
   if (unknown === undefined) return '';
-  const other = argv[0] === unknown ? OTHER_WORDS[unknown.toLowerCase()] : undefined;
-  if (other !== undefined) return ` (did you mean ${other}?)`;
   // What yargs gives here is its usage, whatever its types say: it describes the options of the command that was found.
   const usage = y as unknown as { getDescriptions(): Readonly<Record<string, unknown>>; getCommands(): readonly (readonly unknown[])[] };
   const below = usage.getCommands().map(
@@ -148,6 +146,8 @@ function meant(message: string, y: Argv, argv: readonly string[]): string {
         .split(' ')
         .at(-1) ?? '',
   );
+  const other = below.includes('pods') ? OTHER_WORDS[unknown.toLowerCase()] : undefined;
+  if (other !== undefined) return ` (did you mean ${other}?)`;
   const command = didYouMean(unknown, below);
   if (command !== '') return command;
   // A word by itself is no option that was misspelt.

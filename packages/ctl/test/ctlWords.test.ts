@@ -51,6 +51,7 @@ it('has an example in the help of every command', async () => {
 it('suggests the command that was meant, also below another one', async () => {
   expect((await ctl(['node', 'cordn'])).err).toContain('(did you mean cordon?)');
   expect((await ctl(['inject', 'runtime-don'])).err).toContain('(did you mean runtime-down?)');
+  for (const argv of [['ps'], ['--socket', '/none', 'ps']]) expect((await ctl(argv)).err).toContain('(did you mean pods?)');
   expect((await ctl(['node', 'xyzzy'])).err).not.toContain('did you mean');
 });
 

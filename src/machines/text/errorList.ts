@@ -39,9 +39,9 @@ export class ErrorList {
     this.#count += 1;
     if (this.#first.length < ERRORS_MAX) this.#first.push(cut(error, ERROR_CHARS_MAX));
   }
-  /** Takes over another list, with what it counted and did not keep. */
-  addAll(other: ErrorList, prefix = ''): void {
-    for (const error of other.#first) this.add(prefix + error);
+  /** Takes over another list, with what it counted and did not keep, in the words of `say`. */
+  addAll(other: ErrorList, say = (error: string) => error): void {
+    for (const error of other.#first) this.add(say(error));
     this.#count += other.#count - other.#first.length;
   }
   /** The first errors, then `and N more`. */

@@ -9,6 +9,7 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   const wanted = name.toLowerCase();
   let best: { name: string; distance: number } | undefined;
   for (const candidate of candidates) {
+    if (Math.abs(candidate.length - name.length) > limit) continue;
     const distance = editDistance(wanted, candidate.toLowerCase());
     if (distance <= limit && (best === undefined || distance < best.distance)) best = { name: candidate, distance };
   }

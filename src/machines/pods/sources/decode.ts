@@ -3,7 +3,7 @@
  * defaults, the static defaulting steps and full validation (spec: pod lifecycle 1.5 and 1.6). Pure.
  */
 
-import { podShape, spec as specShape } from '../../kube/podTable.ts';
+import { podShape } from '../../kube/podTable.ts';
 import type { Pod } from '../../kube/types.ts';
 import { VOLUME_SOURCES } from '../../kube/volumeTable.ts';
 import { ANNOTATION_HASH, canonicalJson } from '../../pod/names.ts';
@@ -77,24 +77,34 @@ function asPod(doc: Record<string, unknown>, prefix: string, { errors, notes }: 
   if (isRecord(pod)) {
     for (const part of ['metadata', 'spec']) if (!isRecord(pod[part]) && !isNamed(part)) found.add(`${part}: required`);
     if (isRecord(pod.spec) && pod.spec.containers === undefined) {
-      if (!isNamed('spec.containers'))
-        found.add(`spec.containers: required, at least one container${meantBy(pod.spec, 'containers', specShape)}`);
+      if (!isNamed('spec.containers')) found.add('spec.containers: required, at least one container');
     }
     if (isRecord(pod.metadata) && !pod.metadata.name && !isNamed('metadata.name')) found.add('metadata.name: required');
   }
   if (found.count > 0) {
-    errors.addAll(found, prefix);
+    errors.addAll(found, (error) => prefix + withMeant(error, pod));
     return undefined;
   }
   // Every field the Pod type names has just been checked against the schema.
   return pod as Pod;
 }
 
-/** Which unknown field was meant to be the one that is missing; '' none. */
-function meantBy(of: Record<string, unknown>, missing: string, { fields }: Extract<Shape, { t: 'object' }>): string {
-  const unknown = Object.keys(of).filter((key) => !Object.hasOwn(fields, key));
-  const slip = nearestName(missing, unknown);
-  return slip === undefined ? '' : ` (${cut(slip, KIND_CHARS_MAX)} is no field: did you mean ${missing}?)`;
+/** Names the unknown field that was meant to be the one that is missing. */
+function withMeant(error: string, pod: unknown): string {
+  const [, path = '', missing] = /^(?:(\S+)\.)?(\w+): required/.exec(error) ?? [];
+  if (missing === undefined) return error;
+  let [at, shape]: [unknown, Shape | undefined] = [pod, podShape];
+  for (const part of path.match(/\w+/g) ?? []) {
+    at = isRecord(at) || Array.isArray(at) ? Reflect.get(at, part) : undefined;
+    shape = shape?.t === 'object' ? shape.fields[part] : shape?.t === 'list' ? shape.of : undefined;
+  }
+  if (!isRecord(at) || shape?.t !== 'object') return error;
+  const { fields } = shape;
+  const slip = nearestName(
+    missing,
+    Object.keys(at).filter((key) => !Object.hasOwn(fields, key)),
+  );
+  return slip === undefined ? error : `${error} (${cut(slip, KIND_CHARS_MAX)} is no field: did you mean ${missing}?)`;
 }
 
 function decodeOne(doc: Record<string, unknown>, prefix: string, { opts, errors, notes }: Decoding): Pod | undefined {
@@ -110,7 +120,7 @@ function decodeOne(doc: Record<string, unknown>, prefix: string, { opts, errors,
     for (const path of apiReferences(pod))
       invalid.add(`${path}: a static pod cannot refer to API objects (gate PreventStaticPodAPIReferences)`);
   }
-  errors.addAll(invalid, prefix);
+  errors.addAll(invalid, (error) => prefix + withMeant(error, pod));
   return invalid.count === 0 ? pod : undefined;
 }
 

@@ -33,7 +33,7 @@ export function deaths(o: { pod: string; sinceMs: number }): Command {
         shown.map(({ id }) => id),
       );
     else if (shown.length === 0) print(asked, deathTable(shown, { nowMs: io.nowMs() }));
-    else printTable(asked, deathTable(shown, { nowMs: io.nowMs() }));
+    else printTable(asked, deathTable(shown, { nowMs: io.nowMs() }), 'WHAT');
     return EXIT.ok;
   };
 }

@@ -91,7 +91,7 @@ export function pods(o: { name?: string; objects?: boolean } = {}): Command {
     }
     const lines = renderPods(shown, { wide: asked.format === 'wide', namespace });
     if (shown.length === 0) print(asked, lines);
-    else printTable(asked, lines);
+    else printTable(asked, lines, 'WORKER');
     for (const lost of answer.lost ?? []) io.err(`${printable(lost)}: actorctl why node\n`);
     if (answer.stale !== '') io.err(`This list may be old: ${printable(answer.stale)}.\n`);
     const { unusable = 0 } = answer;
@@ -153,7 +153,7 @@ export function events(o: { pod: string | undefined; sinceMs: number }): Command
     }
     const lines = renderEvents(shown, io.nowMs());
     if (shown.length === 0) print(asked, lines);
-    else printTable(asked, lines);
+    else printTable(asked, lines, 'MESSAGE');
     const { sinceMs, observed } = answer;
     if (observed === true) io.err('This tree would have sent these. Those of the kubelet are in the API: kubectl get events.\n');
     if (sinceMs !== undefined)
