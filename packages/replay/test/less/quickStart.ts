@@ -10,10 +10,10 @@ import { toldTo } from '../toldTo.ts';
 export const OWN = { log: silentLogger, metrics: silentMetrics };
 export const AROUND = surroundings(toldTo());
 
-/** Its lines. It is told to stop at the end. `manifests`: more pods. `before`: it is not started yet. */
+/** Its lines. It is told to stop at the end. `manifests`: more pods. `before`: it is not started yet. `hollow`: of its runtime. */
 export function quickStart(
   minutes: number,
-  { manifests = {}, before = () => {} }: Pick<VirtualNodeOptions, 'manifests' | 'before'> = {},
+  { manifests = {}, before = () => {}, hollow = {} }: Pick<VirtualNodeOptions, 'manifests' | 'before' | 'hollow'> = {},
 ): Promise<string[]> {
   const crasher = pod('crasher', { life: 'run=1s,exit=3' });
   const pods = {
@@ -21,7 +21,7 @@ export function quickStart(
     'crasher.yaml': crasher,
     'init.yaml': pod('init', { inits: [{}, {}], lives: { 'init-0': 'run=1s', 'init-1': 'run=1s' } }),
   };
-  return recordedNode({ before, manifests: pods }, async (h) => {
+  return recordedNode({ before, manifests: pods, hollow: { latencyMs: () => 20, ...hollow } }, async (h) => {
     for (const name of ['steady', 'graceful', 'second']) h.write(`${name}.yaml`, pod(name));
     await h.advance(minutes * 60_000);
   });

@@ -6,7 +6,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { runWhatIf, type WhatIfOptions } from '@actorlet/ctl/src/commands/replay/whatIf/whatIf.ts';
 import { recordSeed } from '@actorlet/ctl/src/commands/sim/record.ts';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { pod } from '../../../../test/integration/virtualNode.ts';
+import { pod, type VirtualNode } from '../../../../test/integration/virtualNode.ts';
 import { inTurn } from '../../../../test/rotation.ts';
 import type { Header } from '../../src/entries.ts';
 import { Edit } from '../../src/lenient/edit.ts';
@@ -16,7 +16,7 @@ import { toldTo } from '../toldTo.ts';
 
 /** Six runs of a node each, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 180_000 });
-const plays = inTurn('what-ifs', 5);
+const plays = inTurn('what-ifs', 6);
 
 let dir: string;
 let path: string;
@@ -86,6 +86,36 @@ plays('a pod is probed where it is in the run, and what runs there answers', asy
   expect(of('a-fails-n1')).toMatchObject({ verdict: 'change', recorded: expect.stringMatching(/[1-9] restarts/), changed: 'gone' });
   expect(of('a-fails-n1')?.unchanged).toBe(of('a-fails-n1')?.recorded);
   expect(of('b-lives-n1')).toMatchObject({ verdict: 'same', changed: expect.stringContaining('running after 0 restarts') });
+});
+
+plays('a command ends as in the same attempt at this age, and logs are counted that were there', async () => {
+  const commands = join(dir, 'commands.inputs.zst');
+  const exec = (word: string) => ({ exec: { command: [word] }, periodSeconds: 1 });
+  const probes = { livenessProbe: { ...exec('alive'), failureThreshold: 2 }, readinessProbe: exec('slow') };
+  const logs = '/var/log/actorlet/pods/default_logs-n1_pinned/main';
+  let node: VirtualNode | undefined;
+  const lines = await quickStart(0.7, {
+    manifests: { 'a.yaml': pod('sick', { container: probes }), 'b.yaml': pod('logs', { uid: 'pinned' }) },
+    before(h) {
+      node = h;
+      // Of an earlier node, whose runtime is gone.
+      h.fs.makeDir(logs);
+      h.fs.put(`${logs}/3.log`, 'old');
+    },
+    hollow: {
+      exec(_, [word]) {
+        const atMs = node?.time.clock.monoMs() ?? 0;
+        return word === 'slow' ? { exitCode: 0, delayMs: 900 } : { exitCode: atMs > 12_000 && atMs < 17_000 ? 1 : 0 };
+      },
+      log: (file) => node?.fs.put(file, 'said'),
+    },
+  });
+  writeFileSync(commands, zstdCompressSync(`${lines.join('\n')}\n`));
+  const { pods, broken } = await whatIf({ path: commands, set: ['podPidsLimit=-1'] });
+  const of = (name: string) => pods.find((one) => one.pod === `default/${name}-n1`);
+  expect(of('sick')).toMatchObject({ verdict: 'same', recorded: expect.stringMatching(/[1-9] restarts/) });
+  expect(of('logs')).toMatchObject({ verdict: 'same', recorded: expect.stringContaining('after 4 restarts') });
+  expect(broken).toEqual([]);
 });
 
 plays('with another configuration: the first step that differs is named', async () => {

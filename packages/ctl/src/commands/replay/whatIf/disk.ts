@@ -51,6 +51,8 @@ class Reader {
   readonly #logsDir: string;
   /** Folders that the node made. */
   readonly #made = new Set<string>();
+  /** Folders of which all names are known. */
+  readonly #listed = new Set<string>();
   /** What the node takes for a folder at any time. */
   readonly #folders = new Set<string>();
   readonly #first: Change[] = [];
@@ -154,6 +156,7 @@ class Reader {
     );
     for (const name of names) if (!below.has(name)) this.#is(`${path}/${name}`, this.#folders.has(`${path}/${name}`) ? DIR : EMPTY, atMs);
     for (const name of below) if (!there.has(name)) this.#is(`${path}/${name}`, null, atMs);
+    this.#listed.add(path);
   }
 
   #is(path: string, thing: Thing | null, atMs: number): void {
@@ -168,8 +171,9 @@ class Reader {
     this.#now.set(path, thing);
   }
 
-  /** In a folder that was not there, or that the node made: it was not there from the start. */
+  /** In a folder that was listed without it, that was not there, or that the node made: it was not there from the start. */
   #isLater(path: string): boolean {
+    if (this.#listed.has(parentOf(path))) return true;
     for (let at = parentOf(path); at !== '/'; at = parentOf(at)) if (this.#made.has(at) || this.#now.get(at) === null) return true;
     return false;
   }
