@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest';
 import { eventsView } from '../../../src/machines/foundation/messages.ts';
 import { workersAddr } from '../../../src/machines/pods/workers/messages.ts';
-import type { CriMethod } from '../../../src/machines/wire/criCalls.ts';
+import type { CriMethod, CriRequest } from '../../../src/machines/wire/criCalls.ts';
 import { itWith } from '../onNode.ts';
 import { pod, type VirtualNode, virtualNode } from '../virtualNode.ts';
 
@@ -339,6 +339,20 @@ describe('postStart', () => {
     await h.until('it runs', () => h.phase('web') === 'Running', 120_000);
     expect(h.of('StartContainer')).toHaveLength(2);
   });
+});
+
+it('a container whose image is still pulled when its pod gets a new definition is created by that one', async ({ h }) => {
+  const of = (tag: number) => {
+    const containers = ['old', 'slow'].map((name) => ({ name, image: `${name}:${tag}` }));
+    return pod('web', { uid: 'pinned', lives: { old: 'term=8s' }, spec: { containers, terminationGracePeriodSeconds: 20 } });
+  };
+  h.faults.latencyMs.PullImage = 3_000;
+  h.write('web', of(1));
+  await h.until('one of them runs', () => h.running('web').length === 1, 10_000);
+  h.write('web', of(2));
+  await h.until('both run', () => h.running('web').length === 2 && h.of('StartContainer').length > 2, 60_000);
+  const made = h.calls.flatMap(({ method, req }) => (method === 'CreateContainer' ? [(req as CriRequest<'CreateContainer'>).config] : []));
+  expect(made.map(({ image }) => image.userSpecifiedImage).sort()).toEqual(['old:1', 'old:2', 'slow:2']);
 });
 
 describe('restart rules', () => {

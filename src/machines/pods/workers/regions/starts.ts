@@ -35,8 +35,9 @@ function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
 /** Which of the containers that the plan starts begin now; the others wait for a place, or for a postStart hook before them. */
 function whoStarts({ pod, starts, decision }: WorkerContext): { now: ReadonlySet<string>; heldBack: Starts['heldBack'] } {
   const now = new Set<string>();
-  if (decision?.plan.kind !== 'steady') return { now, heldBack: 'no' };
-  const wanted = toStart(decision.plan.actions);
+  const plan = decision?.plan;
+  if (plan?.kind !== 'steady' && plan?.kind !== 'killContainers') return { now, heldBack: 'no' };
+  const wanted = toStart(plan.actions);
   const states = facts().children;
   let heldBack: Starts['heldBack'] = 'no';
   let hookBefore = false;
@@ -46,12 +47,17 @@ function whoStarts({ pod, starts, decision }: WorkerContext): { now: ReadonlySet
     const held = kind === 'regular' && hookBefore;
     if (kind === 'regular' && starts.hookAhead.has(name)) hookBefore = true;
     if (!wanted.has(name)) continue;
+    const state = states.get(name);
+    if (plan.kind === 'killContainers') {
+      // Nothing begins while others are stopped. What is being pulled will be what is defined now.
+      if (state === 'pulling') now.add(name);
+      continue;
+    }
     if (held) {
       heldBack = 'hook';
       continue;
     }
     // A container that rests after a failure takes no place: it begins in its own time.
-    const state = states.get(name);
     const isNew = !isOnItsWay(state) && !rests(state);
     if (isNew && onTheirWay >= STARTS_AT_ONCE) {
       if (heldBack === 'no') heldBack = 'place';
