@@ -296,6 +296,8 @@ for (const seed of [30120264, 30120332])
 it('seed 30120250: who is refused is so from then on', () => passes({ seed: 30120250, minutes: 1, pods: 8, nodes: 2 }));
 // Found at cc2ca798: a container that was pulled while others were stopped for a new definition was made by the old one.
 it('seed 40500512: what is pulled is made as it is defined then', () => passes({ seed: 40500512, minutes: 1, pods: 8 }));
+// Found at cc2ca798: a pod that ended while it waited to be resized as a whole was said to have what was granted.
+it('seed 40500864: an end puts nothing in force', () => passes({ seed: 40500864, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

@@ -14,6 +14,7 @@ import { ALL_RESTARTING } from '../../pod/runtime/restartAll.ts';
 import { markReplaced, type ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
+import type { ResizeProgress } from '../status/conditions.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import type { DeviceHealthOf } from '../status/messages.ts';
 import { computePodActions } from './actions/podActions.ts';
@@ -76,6 +77,18 @@ function saidInForce({ phase, conditions, resources }: PodStatus, hasSandbox: bo
   return phase === 'Running' ? resources : undefined;
 }
 
+/** What was granted and is not in force yet. `told`: as a status says it. */
+export function resizeOf(
+  { pod, facts, inForce = new Map(), ...input }: Pick<DecideInput, 'pod' | 'facts' | 'inForce' | 'resizeError' | 'grantedGeneration'>,
+  { status, old, hasSandbox }: { status: PodRuntimeStatus; old: PodStatus; hasSandbox: boolean },
+): { resize: ResizePlan; told: { resizing?: ResizeProgress } } {
+  const said = saidInForce(old, hasSandbox);
+  const resize = planResize({ pod, status, inForce, facts, said });
+  const was = said === null && pod.spec.resources !== undefined ? undefined : old.resources;
+  const resizing = { error: input.resizeError ?? null, generation: input.grantedGeneration, was };
+  return { resize, told: inProgress(resize) ? { resizing } : {} };
+}
+
 export function decide(input: DecideInput): Decision {
   const { pod, facts } = input;
   const status = markAsked(markReplaced(input.status, input.replaced ?? new Map()), input.asked ?? new Map());
@@ -86,18 +99,7 @@ export function decide(input: DecideInput): Decision {
   const deadline = deadlineAtMs(pod, old);
   const over = deadline !== null && deadline <= input.nowWallMs;
   const probes = probeVerdicts(pod, status, input.probes ?? new Map());
-  const said = saidInForce(
-    old,
-    held.sandboxes.some((s) => s.ready),
-  );
-  const resize = planResize({
-    pod,
-    status,
-    inForce: input.inForce ?? new Map(),
-    facts,
-    said,
-  });
-  const was = said === null && pod.spec.resources !== undefined ? undefined : old.resources;
+  const { resize, told } = resizeOf(input, { status, old, hasSandbox: held.sandboxes.some((s) => s.ready) });
   const generate = (deadlineExceeded: boolean, override?: StatusOverride): PodStatus =>
     generatePodStatus({
       pod,
@@ -113,7 +115,7 @@ export function decide(input: DecideInput): Decision {
       hookAhead: input.hookAhead ?? new Set(),
       inForce: resize.inForce,
       deviceHealth: input.deviceHealth,
-      ...(inProgress(resize) ? { resizing: { error: input.resizeError ?? null, generation: input.grantedGeneration, was } } : {}),
+      ...told,
       ...(override === undefined ? {} : { override }),
     });
   const plain = generate(false);

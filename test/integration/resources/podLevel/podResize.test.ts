@@ -2,7 +2,8 @@
 import { describe, expect } from 'vitest';
 import type { ResourceRequirements } from '../../../../src/machines/kube/podTable.ts';
 import type { PodCondition } from '../../../../src/machines/kube/types.ts';
-import { create, events, inApi, isReady, cluster as ofCluster, patch } from '../../cluster/clusterPods.ts';
+import { statusesView } from '../../../../src/machines/pods/status/messages.ts';
+import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } from '../../cluster/clusterPods.ts';
 import { itWith } from '../../onNode.ts';
 import type { VirtualNode } from '../../virtualNode.ts';
 
@@ -99,6 +100,21 @@ describe('resources of a pod as a whole', () => {
     expect(whole(h)?.limits?.memory).toBe('512Mi');
     h.faults.answer = (_, value) => value;
     await h.until('it is in force', () => settled(h, less), 200_000);
+  });
+
+  it('that are not in force when the pod ends are not said to be', async ({ h }) => {
+    await up(h, amounts('200m', '128Mi'));
+    h.faults.answer = (method, value) =>
+      method === 'ListContainerStats' ? { stats: [{ memory: { workingSetBytes: { value: BigInt(400 * MI) } } }] } : value;
+    h.faults.fault = (method) => (method.startsWith('Stop') ? { kind: 'timeout', effect: false } : undefined);
+    resize(h, amounts('200m', '128Mi', { memory: '256Mi' }));
+    await h.until('it says why', () => condition(h, 'PodResizeInProgress')?.reason === 'Error');
+    const { uid = '' } = inApi(h, 'web')?.metadata ?? {};
+    drop(h, 'pods/web', 30);
+    await h.until('it ends', () => h.state(`node/pods/workers/${uid}`).startsWith('terminating'));
+    await h.advance(5_000);
+    const said = h.tree.registry.read(statusesView)?.value.get(uid)?.status.resources?.limits?.memory;
+    expect([said, whole(h)?.limits?.memory]).toEqual(['512Mi', '512Mi']);
   });
 
   it('wait while they do not fit, and are Infeasible where they never can', async ({ h }) => {

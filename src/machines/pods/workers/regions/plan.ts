@@ -8,7 +8,7 @@ import { probeVerdicts } from '../../../services/probes/state.ts';
 import { generatePodStatus } from '../../status/generate.ts';
 import { acceptedAs, terminateStatus } from '../../status/manager.ts';
 import { facts, type WorkerContext, type WorkerFacts } from '../context.ts';
-import { type Decision, decide } from '../decide.ts';
+import { type Decision, decide, resizeOf } from '../decide.ts';
 import { declared, type Step } from './declared.ts';
 
 /** What is to be done, and said, of what was seen last, by what is known at this moment. */
@@ -42,7 +42,7 @@ export function statusAsAccepted({ apiStatus }: WorkerContext, accepted: PodStat
 
 /** Once the pod goes. `podIsTerminal`: nothing of it runs any more. */
 export function statusAtEnd(context: WorkerContext, podIsTerminal: boolean): Partial<WorkerContext> {
-  const { pod, status, end } = context;
+  const { pod, status, end, resize } = context;
   if (status === null || context.runtimeOnly) return {};
   const now = facts();
   const old = context.apiStatus ?? now.lastStatus;
@@ -50,6 +50,11 @@ export function statusAtEnd(context: WorkerContext, podIsTerminal: boolean): Par
   const nowWallMs = now.wallMs;
   const probes = probeVerdicts(pod, status, now.probes);
   const killStatus = end.kill?.status ?? null;
+  // A change that nobody carries out any more is not said to be in force.
+  const { told } = resizeOf(
+    { pod, facts: now.node, inForce: resize.inForce, resizeError: resize.error, grantedGeneration: resize.grantedGeneration },
+    { status, old: old ?? pod.status, hasSandbox: status.sandboxes.some((s) => s.ready) },
+  );
   const apiStatus = generatePodStatus({
     pod,
     status,
@@ -62,7 +67,8 @@ export function statusAtEnd(context: WorkerContext, podIsTerminal: boolean): Par
     nowWallMs,
     podIsTerminal,
     deviceHealth: now.deviceHealth,
-    inForce: context.resize.inForce,
+    inForce: resize.inForce,
+    ...told,
     deadlineExceeded: deadline !== null && deadline <= nowWallMs,
     ...(killStatus === null ? {} : { override: killStatus }),
   });
