@@ -40,6 +40,22 @@ it('says of each file whether its pod runs, how it was read, or why no pod comes
   ]);
 });
 
+it.each([
+  [{ spec: { contaniers: [] } }, 'spec.containers: required, at least one container (contaniers is no field: did you mean containers?)'],
+  [{ spec: { containers: [{ name: 'c', imagee: 'i' }] } }, 'spec.containers[0].image: required (imagee is no field: did you mean image?)'],
+  [{ metadata: { nmae: 'a' }, spec: { containers: [] } }, 'metadata.name: required (nmae is no field: did you mean name?)'],
+  [{ spce: {} }, 'spec: required (spce is no field: did you mean spec?)'],
+  [
+    { spec: { containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 1 }, { containerport: 2 }] }] } },
+    'spec.containers[0].ports[1].containerPort: required (containerport is no field: did you mean containerPort?)',
+  ],
+  [{ spec: { containers: [{ name: 'c' }] } }, 'spec.containers[0].image: required'],
+])('names the field that was meant to be the one that %j lacks', async (part, error) => {
+  using dir = tempDir();
+  dir.write('m/a.yaml', JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, ...part }));
+  expect(of(await found({ staticPodPath: `${dir.path}/m` }), '/a.yaml')).toEqual([`error: no pod comes from it: ${error}`]);
+});
+
 it('says of a second pod with the UID of another that it is ignored', async () => {
   using dir = tempDir();
   for (const name of ['a', 'b']) dir.write(`m/${name}.yaml`, pod(name).replace('{name', '{uid: pinned, name'));

@@ -117,9 +117,7 @@ class Sweep {
     const sandboxes = sandboxesToCollect({ pods: pods.values(), sourcesReady, isRemovable, gone });
     let removed = 0;
     for (const s of sandboxes) if (await this.removeSandbox(s, () => cameBack(s.uid))) removed += 1;
-    // A pod that nobody wants may still run: a ledger that was begun anew hears of it with the next listing.
-    const runs = (uid: string): boolean => pods.get(uid)?.containers.some((c) => c.state === 'running') === true;
-    const logs = await this.removeLogs({ sourcesReady, isRemovable: (uid) => isOver(uid, false) && !runs(uid), containers });
+    const logs = await this.removeLogs({ sourcesReady, isRemovable: (uid) => isOver(uid, false), containers });
     return gone.size + removed + logs === 0
       ? ''
       : `${gone.size} containers, ${removed} sandboxes and ${logs} log directories or links removed`;
@@ -181,9 +179,13 @@ class Sweep {
     const { fs } = this.ctx.ports;
     const { podLogsDir, containerLogsDir } = this.opts;
     let removed = 0;
-    for (const name of logDirsToRemove({ dirNames: await listIfThere(fs, podLogsDir), ...o })) {
+    const dirs = logDirsToRemove({ dirNames: await listIfThere(fs, podLogsDir), ...o });
+    // A pod that nobody wants may still run, and may have begun during the sweep: a ledger that was begun anew hears of it later.
+    const now = dirs.length === 0 ? [] : (await this.cri.read('ListContainers', {}, { signal: this.signal })).containers;
+    const pods = groupByPod([], now);
+    for (const name of dirs) {
       const uid = podUidOfLogDir(name);
-      if (uid === undefined || !o.isRemovable(uid)) continue;
+      if (uid === undefined || pods.get(uid)?.containers.some((c) => c.state === 'running') === true || !o.isRemovable(uid)) continue;
       const dir = `${podLogsDir}/${name}`;
       try {
         if ((await rmdirIfFree(fs, dir)) || (await removeTree(fs, { dir, dev: (await fs.lstat(dir)).dev }, () => o.isRemovable(uid))))

@@ -89,6 +89,9 @@ function asPod(doc: Record<string, unknown>, prefix: string, { errors, notes }: 
   return pod as Pod;
 }
 
+/** Unknown fields of one object that are looked at. */
+const SLIPS_MAX = 100;
+
 /** Names the unknown field that was meant to be the one that is missing. */
 function withMeant(error: string, pod: unknown): string {
   const [, path = '', missing] = /^(?:(\S+)\.)?(\w+): required/.exec(error) ?? [];
@@ -100,10 +103,8 @@ function withMeant(error: string, pod: unknown): string {
   }
   if (!isRecord(at) || shape?.t !== 'object') return error;
   const { fields } = shape;
-  const slip = nearestName(
-    missing,
-    Object.keys(at).filter((key) => !Object.hasOwn(fields, key)),
-  );
+  const unknown = Object.keys(at).filter((key) => !Object.hasOwn(fields, key));
+  const slip = nearestName(missing, unknown.slice(0, SLIPS_MAX));
   return slip === undefined ? error : `${error} (${cut(slip, KIND_CHARS_MAX)} is no field: did you mean ${missing}?)`;
 }
 
