@@ -14,7 +14,6 @@ import { ALL_RESTARTING } from '../../pod/runtime/restartAll.ts';
 import { markReplaced, type ReplacedInstances } from '../../pod/runtime/runtimeStatus.ts';
 import type { PodActions, PodRuntimeStatus, StartFailure } from '../../pod/runtime/seen.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
-import type { ResizeProgress } from '../status/conditions.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import type { DeviceHealthOf } from '../status/messages.ts';
 import { computePodActions } from './actions/podActions.ts';
@@ -81,7 +80,7 @@ function saidInForce({ phase, conditions, resources }: PodStatus, hasSandbox: bo
 export function resizeOf(
   { pod, facts, inForce = new Map(), ...input }: Pick<DecideInput, 'pod' | 'facts' | 'inForce' | 'resizeError' | 'grantedGeneration'>,
   { status, old, hasSandbox }: { status: PodRuntimeStatus; old: PodStatus; hasSandbox: boolean },
-): { resize: ResizePlan; told: { resizing?: ResizeProgress } } {
+): { resize: ResizePlan; told: Pick<Parameters<typeof generatePodStatus>[0], 'resizing'> } {
   const said = saidInForce(old, hasSandbox);
   const resize = planResize({ pod, status, inForce, facts, said });
   const was = said === null && pod.spec.resources !== undefined ? undefined : old.resources;
