@@ -107,24 +107,50 @@ test('what a listing shows is judged by one that began when it was due', () => {
   expect([named(19_000), named(20_000)]).toEqual([0, 1]);
 });
 
+/** `untilMs`: looks every 2 s until then, or until something more is named; answers when that is. */
+function ticking() {
+  let [nowMs, fire] = [0, () => {}];
+  const setTimeout = (fn: () => void): void => {
+    fire = fn;
+  };
+  const expectations = new Expectations({ monoMs: () => nowMs, wallMs: () => nowMs, setTimeout, clearTimeout: () => undefined });
+  const untilMs = (ms = Number.POSITIVE_INFINITY): number => {
+    const named = expectations.ledger().disagreements.length;
+    while (nowMs < ms && (Number.isFinite(ms) || expectations.ledger().disagreements.length === named)) {
+      nowMs += 2_000;
+      expectations.listed(nowMs);
+      fire();
+    }
+    return nowMs;
+  };
+  return { expectations, untilMs };
+}
+
+test('what a pod waited for of which something was named says nothing of the machine', () => {
+  const named = [false, true].map((isNamed) => {
+    const { expectations, untilMs } = ticking();
+    const wish = (kind: ExpectedKind, uid: string) => expectations.expect({ kind, pod: `default/${uid}`, uid, what: 'done it' });
+    const folder = wish('Folder', 'unheard');
+    if (isNamed) wish('PodStatus', 'unheard');
+    untilMs(18_000);
+    expect(expectations.ledger().disagreements).toHaveLength(isNamed ? 1 : 0);
+    folder.came();
+    wish('Folder', 'web');
+    return untilMs();
+  });
+  expect(named).toEqual([58_000, 38_000]);
+});
+
 test('what is made has its time from another one on, but not from an instance that follows another', () => {
   const named = [{}, { dueMs: () => 1 }].map((due) => {
-    let [nowMs, fire] = [0, () => {}];
-    const setTimeout = (fn: () => void): void => {
-      fire = fn;
-    };
-    const expectations = new Expectations({ monoMs: () => nowMs, wallMs: () => nowMs, setTimeout, clearTimeout: () => undefined });
+    const { expectations, untilMs } = ticking();
     const made = (uid: string, o = {}) =>
       expectations.expect({ kind: 'CreateContainer', pod: `default/${uid}`, uid, what: 'made it', ...o });
     const other = made('other', due);
     made('web');
-    while (expectations.ledger().disagreements.length === 0) {
-      nowMs += 2_000;
-      expectations.listed(nowMs);
-      fire();
-      if (nowMs === 10_000) other.came();
-    }
-    return nowMs;
+    untilMs(10_000);
+    other.came();
+    return untilMs();
   });
   expect(named).toEqual([30_000, 20_000]);
 });

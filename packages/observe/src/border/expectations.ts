@@ -296,7 +296,8 @@ export class Expectations {
     this.#end(open);
     this.#progressed(open);
     const nowMs = this.#clock.monoMs();
-    const first = this.#pace.came({ ...open, tookMs: nowMs - open.sinceMonoMs, isLate: open.late !== null }, nowMs);
+    const isLate = [open, ...this.#open.values()].some(({ uid, late }) => uid === open.uid && late !== null);
+    const first = this.#pace.came({ ...open, tookMs: nowMs - open.sinceMonoMs, isLate }, nowMs);
     if (first !== null) this.excused(({ uid }) => first.all || uid === open.uid);
   }
 
@@ -392,9 +393,7 @@ export class Expectations {
 
   /** A status that tells of an act which is waited for and not yet late: the act is judged. */
   #waitsForAct({ kind, uid }: Open): boolean {
-    if (kind !== 'PodStatus') return false;
-    for (const other of this.#open.values())
-      if (other.uid === uid && other.waiting > 0 && other.late === null && RUNTIME_KINDS.has(other.kind)) return true;
-    return false;
+    const isAct = (of: Open): boolean => of.uid === uid && of.waiting > 0 && of.late === null && RUNTIME_KINDS.has(of.kind);
+    return kind === 'PodStatus' && [...this.#open.values()].some(isAct);
   }
 }

@@ -28,7 +28,7 @@ interface Came {
   uid: string;
   tookMs: number;
   boundMs: number;
-  /** It was named as missing: what held it up is no slowness of the machine. */
+  /** It was named as missing, or another act of its pod: what held it up is no slowness of the machine. */
   isLate: boolean;
 }
 
