@@ -149,20 +149,13 @@ describe('statistics', () => {
       Full: { Total: '1', Avg10: 0.5, Avg60: 0, Avg300: 0 },
       Some: { Total: String(total), Avg10: 0, Avg60: 0, Avg300: 2 },
     });
+    const unsaid = { availableBytes: null, rssBytes: null, pageFaults: null, majorPageFaults: null };
     const eth = (name: string) => ({ name, rxBytes: v(1), rxErrors: v(2), txBytes: v(3), txErrors: null });
     const sandboxStats = () => ({
       attributes: { id: sandbox.id, metadata: { name: 'web', namespace: 'default', uid, attempt: 0 }, labels: {}, annotations: {} },
       linux: {
         cpu: { timestamp: at, usageCoreNanoSeconds: v(7_000), usageNanoCores: v(70), psi: psi(9) },
-        memory: {
-          timestamp: at,
-          workingSetBytes: v(5_000),
-          availableBytes: null,
-          usageBytes: v(6_000),
-          rssBytes: null,
-          pageFaults: null,
-          majorPageFaults: null,
-        },
+        memory: { ...unsaid, timestamp: at, workingSetBytes: v(5_000), usageBytes: v(6_000) },
         network: { timestamp: at, defaultInterface: eth('eth0'), interfaces: [eth('eth0'), eth('net1')] },
         process: { timestamp: at, processCount: v(4) },
         containers: [{ ...stats(1_000, at), cpu: { ...stats(1_000, at).cpu, psi: psi(3) } }],
@@ -185,9 +178,11 @@ describe('statistics', () => {
 
     it('are those of the runtime, and no container is asked for by itself', async () => {
       const s = await fromCri();
-      s.cri.ListPodSandboxStats = () => ({ stats: [sandboxStats(), { attributes: null, linux: null }] });
+      const [one, none] = [sandboxStats(), { attributes: null, linux: null }];
+      s.cri.ListPodSandboxStats = () => ({ stats: [one, none, { ...one, attributes: { ...one.attributes, id: 'before' } }] });
       const [pod] = JSON.parse((await s.ask('/stats/summary')).body).pods;
       const some = (total: number) => ({ total, avg10: 0, avg60: 0, avg300: 2 });
+      expect(pod.containers).toHaveLength(1);
       expect(pod).toMatchObject({
         cpu: { usageCoreNanoSeconds: 7_000, usageNanoCores: 70, psi: { some: some(9), full: { total: 1, avg10: 0.5 } } },
         memory: { workingSetBytes: 5_000, usageBytes: 6_000 },
@@ -199,6 +194,7 @@ describe('statistics', () => {
       expect(called(s)).not.toContain('ListContainerStats');
       const brief = JSON.parse((await s.ask('/stats/summary?only_cpu_and_memory=true')).body).pods[0];
       expect(brief).toMatchObject({ cpu: { usageCoreNanoSeconds: 7_000 }, memory: { workingSetBytes: 5_000 } });
+      expect(brief.containers).toMatchObject([{ cpu: { psi: { some: some(3) } } }]);
       expect(brief).not.toHaveProperty('network');
       expect((await s.ask('/metrics/resource')).body).toContain('pod_memory_working_set_bytes{namespace="default",pod="web"} 5000 ');
       expect((await s.ask('/metrics')).body).toContain('kubelet_metrics_provider{provider="cadvisor"} 1');

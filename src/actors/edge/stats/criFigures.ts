@@ -4,19 +4,18 @@
  */
 
 import { criMetrics } from '../../../machines/edge/stats/criMetrics.ts';
-import { type SandboxFigures, sandboxFigures } from '../../../machines/edge/stats/criStats.ts';
-import type { CriMetricDescriptor } from '../../../machines/wire/criStats.ts';
+import type { CriMetricDescriptor, CriSandboxStats } from '../../../machines/wire/criStats.ts';
 import type { Logger } from '../../../ports/ports.ts';
 import { type CriClient, isRefusal } from '../../runtime/client.ts';
 
 export interface CriFigures {
   /** Null: the runtime does not tell. Rejects where it does not answer. */
-  sandboxes(signal: AbortSignal): Promise<SandboxFigures | null>;
+  sandboxes(signal: AbortSignal): Promise<readonly CriSandboxStats[] | null>;
   /** Prometheus text. Null, and rejects, as {@link sandboxes}. */
   metrics(signal: AbortSignal): Promise<string | null>;
 }
 
-export function criFigures(o: { cri: CriClient; log: Logger; pressure: boolean }): CriFigures {
+export function criFigures(o: { cri: CriClient; log: Logger }): CriFigures {
   const passedOver = new Set<string>();
   const unlessRefused = async <T>(call: string, instead: string, ask: () => Promise<T>): Promise<T | null> => {
     try {
@@ -34,8 +33,10 @@ export function criFigures(o: { cri: CriClient; log: Logger; pressure: boolean }
   let descriptors: readonly CriMetricDescriptor[] | undefined;
   return {
     sandboxes: (signal) =>
-      unlessRefused('ListPodSandboxStats', 'figures of pods come from their cgroups', async () =>
-        sandboxFigures((await o.cri.read('ListPodSandboxStats', {}, { signal })).stats, o),
+      unlessRefused(
+        'ListPodSandboxStats',
+        'figures of pods come from their cgroups',
+        async () => (await o.cri.read('ListPodSandboxStats', {}, { signal })).stats,
       ),
     metrics: (signal) =>
       unlessRefused('ListPodSandboxMetrics', 'metrics of containers come from their cgroups', async () => {

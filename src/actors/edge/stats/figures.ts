@@ -82,7 +82,7 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
   const logs = logMetrics(metrics, { fs: ctx.ports.fs, registry: ctx.registry, podLogsDir: o.podLogsDir });
   const pulls = pullRecordMetrics(metrics, { fs: ctx.ports.fs, dir: pullRecordsDir(o.rootDir) });
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
-  const told = o.fromCri ? criFigures({ cri, log: ctx.log, pressure: o.pressure }) : undefined;
+  const told = o.fromCri ? criFigures({ cri, log: ctx.log }) : undefined;
   const volumes = volumeUsage(ctx, { rootDir: o.rootDir, ...o.volumeStats });
   const claims = volumeMetrics(metrics, volumes);
   const groups = createGroupReader({ fs: ctx.ports.fs, cri, pressure: o.pressure, systemGroups: o.systemGroups });

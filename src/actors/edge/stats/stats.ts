@@ -1,7 +1,7 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
 
 import { type GroupReading, NOTHING_READ } from '../../../machines/edge/stats/cadvisorMetrics.ts';
-import { type SandboxFigures, withSandboxes } from '../../../machines/edge/stats/criStats.ts';
+import { sandboxFigures, withSandboxes } from '../../../machines/edge/stats/criStats.ts';
 import {
   bootTimeMs,
   nodeCpu,
@@ -30,7 +30,7 @@ import { etcHostsPath } from '../../../machines/pod/names.ts';
 import { isPathName } from '../../../machines/pod/pathName.ts';
 import { containerLogDir } from '../../../machines/pod/runtime/logNames.ts';
 import { CRI_LABELS } from '../../../machines/wire/cri.ts';
-import type { CriContainerStats, FilesystemUsage } from '../../../machines/wire/criStats.ts';
+import type { CriContainerStats, CriSandboxStats, FilesystemUsage } from '../../../machines/wire/criStats.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';
@@ -52,7 +52,7 @@ export interface StatsOptions {
   /** Pods have no group of their own, so the root group stands for it. */
   podsAtRoot?: boolean;
   /** What the runtime tells of pods itself. Absent: it is not asked (gate PodAndContainerStatsFromCRI). */
-  fromCri?: { sandboxes(signal: AbortSignal): Promise<SandboxFigures | null>; pressure: boolean };
+  fromCri?: { sandboxes(signal: AbortSignal): Promise<readonly CriSandboxStats[] | null>; pressure: boolean };
   /** KubeletSeparateDiskGC: writable layers may have a file system of their own. */
   separateDisks?: boolean;
   /** Processor time of the machine so far: the first answer tells the rate since this source was made. */
@@ -86,6 +86,16 @@ function rateOf(samples: Samples, next: Samples, key: string, now: CpuSample): n
   return rate;
 }
 
+function ratesOf(stats: readonly CriContainerStats[], samples: Samples, next: Samples): Map<string, number> {
+  const rates = new Map<string, number>();
+  for (const s of stats) {
+    const sample = sampleOf(s);
+    const rate = sample === undefined ? undefined : rateOf(samples, next, sample.id, sample);
+    if (sample !== undefined && rate !== undefined) rates.set(sample.id, rate);
+  }
+  return rates;
+}
+
 /** Holds the last sample of each container, for rates where the runtime gives none. */
 export function createStats(o: StatsOptions): StatsSource {
   let samples: Samples = new Map();
@@ -94,25 +104,24 @@ export function createStats(o: StatsOptions): StatsSource {
   return {
     async summary({ brief, signal }) {
       const read = { signal };
-      const told = (await o.fromCri?.sandboxes(signal)) ?? null;
-      const [stats, containers, sandboxes, proc, volumes, system, podUse, reading] = await Promise.all([
-        told === null ? o.cri.read('ListContainerStats', {}, read) : { stats: told.containers },
+      const said = (await o.fromCri?.sandboxes(signal)) ?? null;
+      const [listed, containers, sandboxes, proc, volumes, system, podUse, reading] = await Promise.all([
+        said === null ? o.cri.read('ListContainerStats', {}, read) : { stats: [] },
         o.cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, read),
         o.cri.read('ListPodSandbox', {}, read),
         readProc(o.ports.fs),
         brief ? new Map<string, PodVolumes>() : o.volumes(),
         o.system?.() ?? [],
-        told === null ? (o.podUse?.() ?? new Map<string, GroupUse>()) : new Map<string, GroupUse>(),
+        said === null ? (o.podUse?.() ?? new Map<string, GroupUse>()) : new Map<string, GroupUse>(),
         brief ? NOTHING_READ : (o.groups?.() ?? NOTHING_READ),
       ]);
+      const ready = newestReady(sandboxes.items);
+      const pressure = o.fromCri?.pressure === true;
+      const told = said === null ? null : sandboxFigures(said, { ids: new Set(ready.map(({ id }) => id)), pressure });
+      const stats = told?.containers ?? listed.stats;
       const nowNs = wallNs(o.ports);
       const next: Samples = new Map();
-      const rates = new Map<string, number>();
-      for (const s of stats.stats) {
-        const sample = sampleOf(s);
-        const rate = sample === undefined ? undefined : rateOf(samples, next, sample.id, sample);
-        if (sample !== undefined && rate !== undefined) rates.set(sample.id, rate);
-      }
+      const rates = ratesOf(stats, samples, next);
       const used = usedCpuNs(proc.stat);
       const nodeRate = used === undefined ? undefined : rateOf(samples, next, NODE, { atNs: nowNs, usedNs: used });
       const time = isoOfNanos(nowNs);
@@ -138,7 +147,6 @@ export function createStats(o: StatsOptions): StatsSource {
         swap,
       });
       const logs = brief ? new Map<string, LogSize>() : await logSizes(o, running);
-      const ready = newestReady(sandboxes.items);
       const hostsBytes = brief ? new Map<string, number>() : await hostsSizes(o, ready);
       const summary: Summary = {
         node,
@@ -146,7 +154,7 @@ export function createStats(o: StatsOptions): StatsSource {
           sandboxes: ready,
           hostsBytes,
           startedAtNs: new Map(running.map((c) => [c.id, BigInt(c.createdAt)])),
-          stats: stats.stats,
+          stats,
           rates,
           groups: ofPods,
           logs: (uid, container) => logs.get(`${uid}/${container}`),
@@ -159,7 +167,7 @@ export function createStats(o: StatsOptions): StatsSource {
       };
       const look = told === null ? reading : { ...NOTHING_READ, node: reading.node };
       const grouped = brief ? summary : withGroups(summary, look, time);
-      const all = told === null ? grouped : withSandboxes(grouped, told, { pressure: o.fromCri?.pressure === true, brief });
+      const all = told === null ? grouped : withSandboxes(grouped, told, { pressure, brief });
       o.usage?.see(all, Number(nowNs / 1_000_000n));
       if (o.podsAtRoot !== true) return all;
       return { ...all, node: { ...all.node, systemContainers: [...systemContainers, podsAtRoot(all.node)] } };
@@ -176,7 +184,7 @@ function sampleOf(s: CriContainerStats): (CpuSample & { id: string }) | undefine
 }
 
 /** The newest sandbox of each pod, if it is ready. */
-function newestReady(items: readonly { state: string; createdAt: string; labels: Record<string, string> }[]) {
+function newestReady(items: readonly { id: string; state: string; createdAt: string; labels: Record<string, string> }[]) {
   const newest = new Map<string, (typeof items)[number]>();
   for (const s of items) {
     const uid = s.labels[CRI_LABELS.podUid] ?? '';
@@ -186,6 +194,7 @@ function newestReady(items: readonly { state: string; createdAt: string; labels:
   return [...newest]
     .filter(([, s]) => s.state === 'SANDBOX_READY')
     .map(([uid, s]) => ({
+      id: s.id,
       ref: { uid, name: s.labels[CRI_LABELS.podName] ?? '', namespace: s.labels[CRI_LABELS.podNamespace] ?? '' },
       createdAtNs: BigInt(s.createdAt),
     }));

@@ -13,13 +13,19 @@ export interface SandboxFigures {
   pods: ReadonlyMap<string, Told>;
 }
 
-/** `pressure`: gate KubeletPSI. */
-export function sandboxFigures(stats: readonly CriSandboxStats[], { pressure }: { pressure: boolean }): SandboxFigures {
+/**
+ * `ids`: of the sandboxes that pods have now. A runtime may tell of others of the same pod.
+ * `pressure`: gate KubeletPSI.
+ */
+export function sandboxFigures(
+  stats: readonly CriSandboxStats[],
+  { ids, pressure }: { ids: Set<string>; pressure: boolean },
+): SandboxFigures {
   const pods = new Map<string, Told>();
   const containers: CriContainerStats[] = [];
   for (const { attributes, linux } of stats) {
     const uid = attributes?.metadata?.uid ?? '';
-    if (uid === '' || linux === null) continue;
+    if (uid === '' || linux === null || !ids.has(attributes?.id ?? '')) continue;
     containers.push(...linux.containers);
     pods.set(uid, told(linux, pressure));
   }
@@ -106,7 +112,7 @@ export function withSandboxes(summary: Summary, { pods, containers }: SandboxFig
       const more = o.brief ? {} : known<Told>({ network, process_stats, io });
       return {
         ...pod,
-        containers: pod.containers.map((c) => (o.brief ? c : withPressure(c, byName.get(`${uid}/${c.name}`), o.pressure))),
+        containers: pod.containers.map((c) => withPressure(c, byName.get(`${uid}/${c.name}`), o)),
         ...known<Told>({ cpu: cpu ?? pod.cpu, memory: own.memory ?? pod.memory }),
         ...more,
       };
@@ -118,13 +124,13 @@ function uidOf({ attributes }: CriContainerStats): string {
   return attributes?.labels['io.kubernetes.pod.uid'] ?? '';
 }
 
-function withPressure(c: ContainerStats, stats: CriContainerStats | undefined, pressure: boolean): ContainerStats {
-  if (stats === undefined || !pressure) return c;
-  const { cpu, memory, io } = used(stats, pressure);
+function withPressure(c: ContainerStats, stats: CriContainerStats | undefined, o: { pressure: boolean; brief: boolean }): ContainerStats {
+  if (stats === undefined || !o.pressure) return c;
+  const { cpu, memory, io } = used(stats, o.pressure);
   return {
     ...c,
     ...(c.cpu === undefined || cpu?.psi === undefined ? {} : { cpu: { ...c.cpu, psi: cpu.psi } }),
     ...(c.memory === undefined || memory?.psi === undefined ? {} : { memory: { ...c.memory, psi: memory.psi } }),
-    ...(io === undefined ? {} : { io }),
+    ...(io === undefined || o.brief ? {} : { io }),
   };
 }
