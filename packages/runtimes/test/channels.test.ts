@@ -82,7 +82,10 @@ describe.each(COMMANDS)('a command by WebSocket, protocol "%s"', (protocol) => {
     expect([s.bytes(1), s.text(2)]).toEqual([Buffer.from([0, 0xff, 0x80, 97, 98, 99]), 'done\n']);
     const message = 'command terminated with non-zero exit code: 4';
     if (isOld) expect(s.text(3)).toBe(message);
-    else expect(JSON.parse(s.text(3))).toMatchObject({ status: 'Failure', message, reason: 'NonZeroExitCode' });
+    else {
+      const details = { causes: [{ reason: 'ExitCode', message: '4' }] };
+      expect(JSON.parse(s.text(3))).toEqual({ metadata: {}, status: 'Failure', message, reason: 'NonZeroExitCode', details });
+    }
     // The first is an empty message: the connection stands. Nothing comes after the status.
     expect([s.order[0], s.order.at(-1)]).toEqual([1, 3]);
     expect([...s.kinds]).toEqual([protocol.includes('base64') ? 'text' : 'binary']);

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as passed } from 'node:timers/promises';
 import type { Layout, StoredContainer } from '../process/store/store.ts';
 import type { Beside, BesideAsk } from '../process/types.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
@@ -15,6 +16,10 @@ const WORDS_CHARS_MAX = 1000;
 /** Written to the terminal that the runtime passes on, once it is raw. */
 const OPENS = '\u0006actorlet\u0006';
 
+/** How often, and how many times, it is looked whether the command runs by now. */
+const LOOK_MS = 20;
+const LOOKS_MAX = 1_500;
+
 export function beside(row: StoredContainer, ask: BesideAsk, o: { layout: Layout; programs: Programs }): Beside {
   const { cmd, tty, size } = ask;
   const { oci } = row.plan;
@@ -27,10 +32,16 @@ export function beside(row: StoredContainer, ask: BesideAsk, o: { layout: Layout
   const options = ['--root', join(dir, 'run'), '--log', log, ...noCgroups(o.programs, oci.cgroupsPath)];
   const run = [o.programs.runtime.path, ...options, 'exec', '--pid-file', pid, '--process', spec, row.id];
   const [file = '', ...args] = tty ? inTerminal(run, { name: terminal, size, opens: OPENS, errors: '' }) : run;
+  let over = false;
   return {
     ...{ file, args, opens: tty ? OPENS : '' },
-    resize: (to) => resizeTerminal({ file: terminal, pid: readPid(pid) }, to),
+    async resize(to) {
+      // Its terminal is made with the command, which may begin later than a client says its size.
+      for (let looks = 0; readPid(pid) === null && !over && looks < LOOKS_MAX; looks++) await passed(LOOK_MS);
+      if (!over) await resizeTerminal({ file: terminal, pid: readPid(pid) }, to);
+    },
     ended() {
+      over = true;
       // The runtime writes its pid once the command runs. Then the words are of how it ended, such as a terminal that went.
       const words = existsSync(pid) ? '' : readLog(log);
       for (const file of [spec, log, pid, terminal]) rmSync(file, { force: true });

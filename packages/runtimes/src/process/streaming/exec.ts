@@ -34,7 +34,8 @@ interface How {
 
 function spawnBeside(c: Supervised, cmd: readonly string[], o: How & { stdin: boolean; tty: boolean; size: Size | null }): Spawned {
   const { shim, env } = c.row.plan;
-  const stdio: StdioOptions = [o.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe'];
+  // The end of its input would be typed into a terminal.
+  const stdio: StdioOptions = [o.stdin || o.tty ? 'pipe' : 'ignore', 'pipe', 'pipe'];
   if (c.row.plan.oci !== undefined && o.oci !== undefined) {
     const { file, args, ...more } = o.oci.beside(c.row, { cmd, tty: o.tty, size: o.size });
     return { child: startProcess(file, args, { cwd: '/', detached: true, stdio }), ...more };

@@ -191,6 +191,6 @@ function statusOf(end: End): { message?: string } & Record<string, unknown> {
   if (end.exitCode === 0) return { metadata: {}, status: 'Success' };
   return {
     ...{ metadata: {}, status: 'Failure', message: `command terminated with non-zero exit code: ${end.exitCode}` },
-    ...{ reason: 'NonZeroExitCode', code: 500, details: { causes: [{ reason: 'ExitCode', message: String(end.exitCode) }] } },
+    ...{ reason: 'NonZeroExitCode', details: { causes: [{ reason: 'ExitCode', message: String(end.exitCode) }] } },
   };
 }
