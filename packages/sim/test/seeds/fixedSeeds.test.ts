@@ -300,6 +300,8 @@ it('seed 40500512: what is pulled is made as it is defined then', () => passes({
 it('seed 40500864: an end puts nothing in force', () => passes({ seed: 40500864, minutes: 1, pods: 8 }));
 // Found at cc2ca798: a sweep of 15 s took the logs of a pod that had begun meanwhile, and whose manifest could not be read.
 it('seed 40501020: who runs now keeps its logs', () => passes({ seed: 40501020, minutes: 1, pods: 8 }));
+// Found at 6396367f: a watch of a Secret that was silent from its first moment stayed so when all had healed.
+it('seed 40501074: what healed speaks again', () => passes({ seed: 40501074, minutes: 1, pods: 8, nodes: 2 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

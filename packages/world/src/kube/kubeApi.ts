@@ -100,7 +100,7 @@ class Kube implements SimKube {
 
   heal(): void {
     this.trouble.partitioned = false;
-    this.#watches.wake();
+    this.#watches.heal();
   }
 
   #note(call: KubeCall): void {

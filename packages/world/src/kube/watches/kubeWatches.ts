@@ -106,10 +106,12 @@ export class KubeWatches {
     return [...this.#open].filter((w) => w.power.on).length;
   }
 
-  wake(): void {
-    for (const w of this.#open) w.wake();
+  heal(): void {
+    for (const w of this.#open) w.heal();
   }
 }
+
+const ENDS_LATE = new Set(['secrets', 'configmaps']);
 
 interface WatchOptions {
   /** So many were opened before. */
@@ -216,6 +218,14 @@ export class WatchStream implements Indexed {
 
   wake(): void {
     this.#wake?.();
+  }
+
+  /** A node finds a silent watch itself, but one of these: that would last up to an hour, as in the kubelet. It ends. */
+  heal(): void {
+    if (this.#silent && ENDS_LATE.has(this.resource)) {
+      this.#silent = false;
+      this.finish('close');
+    } else this.wake();
   }
 
   close(): void {
