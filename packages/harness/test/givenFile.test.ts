@@ -1,15 +1,16 @@
 /** Files that a person names on a command line. */
 import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parsed } from '@actorlet/fleet/src/boot/args.ts';
 import { inputsOf } from '@actorlet/fleet/src/boot/inputs.ts';
-import { scenarioText } from '@actorlet/harness/src/faults.ts';
 import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
-import { describe, expect, it } from 'vitest';
-import { tempDir } from './helpers.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { scenarioText } from '../src/faults.ts';
 
-const GIVEN = join(import.meta.dirname, '../../packages/process/src/givenFile.ts');
+const GIVEN = join(import.meta.dirname, '../../process/src/givenFile.ts');
 const inputs = async (file: string) => {
   const args = await parsed([file, '--api=embedded']);
   return args === null ? null : inputsOf(args);
@@ -23,9 +24,10 @@ describe('a file that a person names', () => {
   });
 
   it('that is a FIFO of nobody, a socket, a device or too long is refused', async () => {
-    using dir = tempDir();
-    const fifo = join(dir.path, 'fifo');
-    const socket = join(dir.path, 'socket');
+    const dir = mkdtempSync(join(tmpdir(), 'actorlet-given-'));
+    onTestFinished(() => rmSync(dir, { recursive: true }));
+    const fifo = join(dir, 'fifo');
+    const socket = join(dir, 'socket');
     execFileSync('mkfifo', [fifo]);
     await using server = createServer();
     await new Promise<void>((done) => server.listen(socket, done));
@@ -34,7 +36,7 @@ describe('a file that a person names', () => {
     for (const device of ['/dev/zero', '/dev/tty', '/dev/full'])
       expect(() => readGivenSync(device)).toThrow(/is a device|ENXIO|a socket or a device/);
     expect(() => readGivenSync(GIVEN, { bytesMax: 10 })).toThrow('is larger than 10 bytes');
-    expect(() => readGivenSync(dir.path)).toThrow('EISDIR');
+    expect(() => readGivenSync(dir)).toThrow('EISDIR');
     await expect(inputs('/dev/zero')).rejects.toThrow('the fleet file /dev/zero cannot be read: /dev/zero is a device');
     expect(() => scenarioText('/dev/zero')).toThrow('the scenario cannot be read: /dev/zero is a device');
   });
