@@ -44,8 +44,12 @@ await withObservedLab({}, async (lab) => {
   await fault('two observers on one node', lab, async () => {
     const second = new Observer(cluster.daemon.dir, { name: 'second' });
     await second.start(startArgs());
-    console.log(`the second: ${(await second.ctl('why', 'calm')).split('\n').slice(0, 5).join(' | ')}`);
-    await second.end();
+    try {
+      const why = await until('it knows the pod', () => second.ctl('why', 'calm').catch(() => undefined), SOON);
+      console.log(`the second: ${why.split('\n').slice(0, 5).join(' | ')}`);
+    } finally {
+      await second.end();
+    }
     const same = new Observer(cluster.daemon.dir);
     await same.start(startArgs()).then(
       () => console.log('a second with the same folder has started'),
