@@ -107,6 +107,17 @@ test('what a listing shows is judged by one that began when it was due', () => {
   expect([named(19_000), named(20_000)]).toEqual([0, 1]);
 });
 
+test('nothing is begun of a pod that the tree has no more', () => {
+  const { expectations } = ticking();
+  for (const kind of ['Folder', 'StopContainer'] as const) expectations.expect({ kind, pod: '', uid: 'own', what: 'done it' });
+  expectations.pods(new Map([['own', 'default/fixed']]));
+  expect(expectations.ledger().expected).toHaveLength(2);
+  // It was dropped between two looks, too.
+  expectations.expect({ kind: 'Folder', pod: '', uid: 'earlier', what: 'done it' });
+  expectations.pods(new Map([['given', 'default/fixed']]));
+  expect(expectations.ledger().expected.map(({ kind }) => kind)).toEqual(['StopContainer']);
+});
+
 /** `untilMs`: looks every 2 s until then, or until something more is named; answers when that is. */
 function ticking() {
   let [nowMs, fire] = [0, () => {}];

@@ -191,7 +191,7 @@ export class Expectations {
     if (this.#pace.says(word, this.#clock.monoMs())) this.excused(() => true);
   }
 
-  /** The kubelet has ended, or is stopped. What is due is missed. */
+  /** It has ended, or is stopped. What is due is missed. */
   stops = (): void => this.#pace.ends();
 
   /** The runtime was listed, from this monotonic time on. */
@@ -199,7 +199,10 @@ export class Expectations {
     this.#listedMs = beganMs;
   };
 
+  /** Those of the tree. A static pod takes the UID of the kubelet, once that is seen: nothing is begun by its own any more. */
   pods(names: ReadonlyMap<string, string>): void {
+    const isLost = ({ kind, uid }: Open): boolean => uid !== '' && STARTS.has(kind) && !names.has(uid);
+    for (const open of [...this.#open.values()].filter(isLost)) this.#end(open);
     this.#names = names;
     for (const d of this.#disagreements) d.pod = this.#named(d);
   }
@@ -301,10 +304,7 @@ export class Expectations {
     if (first !== null) this.excused(({ uid }) => first.all || uid === open.uid);
   }
 
-  /**
-   * The kubelet works. It does acts of a kind one after the other, so what stands in line has its time from here on (an instance that
-   * follows another stands in none); and a status follows the acts of its pod. Not for ever.
-   */
+  /** Acts of a kind come in turn: what stands in line has its time anew, not for ever. Later instances stand in none. */
   #progressed({ kind, uid, dueMs }: Open): void {
     const nowMs = this.#clock.monoMs();
     for (const open of this.#open.values())
