@@ -1,5 +1,6 @@
 /** A cluster of kubeadm on nodes in namespaces: its configuration, its images, and what its API server shows. */
 import { execFileSync } from 'node:child_process';
+import { isDeepStrictEqual } from 'node:util';
 import { program } from '../../e2e/lab/cluster/controlPlane.ts';
 import { buildImages, PAUSE_IMAGE } from '../../e2e/lab/images.ts';
 import { until } from '../../e2e/lab/ports.ts';
@@ -69,21 +70,33 @@ export class Seen {
   up(): Promise<unknown> {
     return wait('the API server', () => holds(this.#on, 'kubectl get --raw /readyz'));
   }
-  /** What a restart or a flip of Ready would change, by pod. */
+  /**
+   * Static pods of the asked node are Ready, and the API server shows what the agent has: it writes statuses one after the other. actorlet
+   * keeps the times that mirrors show, and has times of its own start for itself.
+   */
+  told(agent: 'actorlet' | 'kubelet' = 'actorlet'): Promise<unknown> {
+    const lineOf = (pod: PodSeen) => (agent === 'actorlet' && isStatic(pod) ? untimed(lifeOf(pod)) : lifeOf(pod));
+    return wait('the agent to have told of its pods', async () => {
+      const answer = await this.#on.run('kubectl get --raw "/api/v1/nodes/$(hostname)/proxy/pods"');
+      const own = (JSON.parse(answer) as { items: PodSeen[] }).items.filter(({ status }) => status.phase !== 'Succeeded');
+      const shown = await this.pods('-A --field-selector spec.nodeName=$(hostname),status.phase!=Succeeded');
+      return own.filter(isStatic).every(isReady) && isDeepStrictEqual(own.map(lineOf).sort(), shown.map(lineOf).sort());
+    });
+  }
   async lives(counts: (pod: PodSeen) => boolean = () => true): Promise<string[]> {
-    return (await this.pods('-A'))
-      .filter(counts)
-      .map((pod) => {
-        const { metadata, status } = pod;
-        const ready = status.conditions?.find((c) => c.type === 'Ready');
-        const containers = containersOf(pod)
-          .map((c) => `${c.containerID} ${c.restartCount}`)
-          .join();
-        return `${metadata.namespace}/${metadata.name} ${status.phase} ${ready?.status} since ${ready?.lastTransitionTime} ${containers}`;
-      })
-      .sort();
+    return (await this.pods('-A')).filter(counts).map(lifeOf).sort();
   }
 }
+
+/** What a restart or a flip of Ready would change. */
+function lifeOf(pod: PodSeen): string {
+  const { metadata, status } = pod;
+  const ready = status.conditions?.find((c) => c.type === 'Ready');
+  const containers = containersOf(pod).map((c) => `${c.containerID} ${c.restartCount}`);
+  return `${metadata.namespace}/${metadata.name} ${status.phase} ${ready?.status} since ${ready?.lastTransitionTime} ${containers.join()}`;
+}
+
+export const untimed = (line: string): string => line.replace(/since \S+/, '');
 
 /** Whether a script ends well on that node. */
 export const holds = (on: Pick<KubeadmNode, 'run'>, script: string): Promise<boolean> =>

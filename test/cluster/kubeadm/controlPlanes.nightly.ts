@@ -117,6 +117,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md, with three contr
       await wait('the member to be of the cluster again', async () => (await leader(back)).members.length === 3);
       expect(await back.run('kubectl get configmap meanwhile -o name')).toBe('configmap/meanwhile');
       await first().run(`kubectl uncordon ${NODES[lost.index]}`);
+      await new Seen(back).told();
       expect(await others()).toEqual(expect.arrayContaining(untouched));
     },
     TEST_MS,

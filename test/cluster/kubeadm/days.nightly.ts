@@ -3,10 +3,22 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildDaemon } from '../../e2e/daemon.ts';
-import { until } from '../../e2e/lab/ports.ts';
 import { scriptOf, whyNot } from '../../e2e/vm/kubeadm/document.ts';
 import { webDeployment } from '../../e2e/vm/kubeadm/web.ts';
-import { clusterFile, containersOf, holds, images, isStatic, kubeadmVersion, orLog, type PodSeen, Seen, TEST_MS, wait } from './cluster.ts';
+import {
+  clusterFile,
+  containersOf,
+  holds,
+  images,
+  isStatic,
+  kubeadmVersion,
+  orLog,
+  type PodSeen,
+  Seen,
+  TEST_MS,
+  untimed,
+  wait,
+} from './cluster.ts';
 import { KubeadmNode, Network } from './node.ts';
 import { CONTAINERS, KEPT, SHAPES_NEED, STATIC_SHAPES, WORKLOADS } from './workloads.ts';
 
@@ -102,7 +114,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
       const files = ['/etc/kubernetes/kubelet.conf', '/var/lib/kubelet/pki/kubelet-client-current.pem'];
       await wait('a new certificate', () => holds(first, files.map((file) => `test -s ${file}`).join(' && ')));
       expect(await block('Join the node anew', 1)).toMatch(/kube-apiserver-client-kubelet\s+system:bootstrap:.*Approved,Issued/);
-      await seen.nodeIs('cp', 'actorlet');
+      await seen.told();
       expect(await seen.lives()).toEqual(before);
     },
     TEST_MS,
@@ -114,6 +126,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
       const before = await lives();
       await block('Renew certificates');
       await systemReady();
+      await seen.told();
       expect(await first.run('kubeadm certs check-expiration')).toContain('apiserver');
       expect(await lives()).toEqual(before);
     },
@@ -127,7 +140,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
       await block('The API server is away');
       await seen.up();
       await systemReady();
-      await seen.nodeIs('cp', 'actorlet');
+      await seen.told();
       expect(await lives()).toEqual(before);
     },
     TEST_MS,
@@ -141,6 +154,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
       await block(title);
       await seen.up();
       await systemReady();
+      await seen.told();
       expect(await lives()).toEqual(before);
       await first.run(`kubectl create configmap later && kubectl scale deployment web --replicas=${PODS + 2}`);
       await seen.podsReady('-l app=web', PODS + 2);
@@ -152,6 +166,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
         (await first.run("ctr -n k8s.io containers ls | grep -c 'actorlet.test/busybox:1' || true")) ===
         String(PODS + Object.keys(STATIC_SHAPES).length);
       await wait('the later pods to be gone', running);
+      await seen.told();
       expect(await first.run('kubectl get configmap -o name')).not.toContain('later');
       expect(await lives()).toEqual(before);
     },
@@ -208,14 +223,14 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
         await seen.nodeIs('cp', 'kubelet');
         await systemReady();
         // The kubelet gives static pods that it never ran UIDs of its own, and runs them anew. It probes those that it ran before they are Ready.
+        await seen.told('kubelet');
         await settled();
         expect(await lives(), `turn ${turn}, kubelet`).toEqual(before);
         const withKubelet = await seen.lives(isStatic);
-        const started = (all: readonly string[]) => all.map((line) => line.replace(/since \S+/, ''));
-        if (turn > 0) expect(started(withKubelet), `static pods, turn ${turn}, kubelet`).toEqual(started(statics));
+        if (turn > 0) expect(withKubelet.map(untimed), `static pods, turn ${turn}, kubelet`).toEqual(statics.map(untimed));
         await block(title, 1);
         await seen.nodeIs('cp', 'actorlet');
-        await until('all as before', async () => (await seen.lives()).length === before.length + withKubelet.length, { timeoutMs: 60_000 });
+        await seen.told();
         expect(await lives(), `turn ${turn}, actorlet`).toEqual(before);
         expect(await seen.lives(isStatic), `static pods, turn ${turn}, actorlet`).toEqual(withKubelet);
       }

@@ -12,7 +12,8 @@ import { cniConfig, containerdConfig } from '../../e2e/lab/config.ts';
 import { until } from '../../e2e/lab/ports.ts';
 
 const project = join(import.meta.dirname, '../../..');
-const LONG_MS = 480_000;
+/** kubeadm's own waits end before. */
+const LONG_MS = 900_000;
 /** Folders that get changes of this node's own. */
 const OWN = ['/etc', '/root', '/usr/share', '/var/lib', '/var/log'];
 /** The first process of a namespace takes up what others leave. */

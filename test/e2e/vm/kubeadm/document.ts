@@ -17,14 +17,15 @@ export const whyNot = ((): string | undefined => {
   }
 })();
 
-/** The shell blocks of the document, by the title above them. */
+/** The shell blocks of the document, by the title above them, and `cluster.yaml`. */
 const blocks = ((): ReadonlyMap<string, readonly string[]> => {
   const found = new Map<string, string[]>();
   let title = '';
   const document = readFileSync(join(import.meta.dirname, '../../../../docs/cluster/kubeadm.md'), 'utf8');
-  for (const part of document.matchAll(/^## (.+)$|^```sh\n([\s\S]*?)^```$/gm)) {
+  for (const part of document.matchAll(/^## (.+)$|^```(sh|yaml)\n([\s\S]*?)^```$/gm)) {
+    const name = part[2] === 'yaml' ? 'cluster.yaml' : title;
     if (part[1] !== undefined) title = part[1];
-    else found.set(title, [...(found.get(title) ?? []), part[2] ?? '']);
+    else found.set(name, [...(found.get(name) ?? []), part[3] ?? '']);
   }
   return found;
 })();

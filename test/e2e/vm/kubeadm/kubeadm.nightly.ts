@@ -8,7 +8,7 @@ import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isReady, isStatic, type PodSeen, Seen, STATIC } from '../../../cluster/kubeadm/cluster.ts';
+import { Seen, STATIC, untimed } from '../../../cluster/kubeadm/cluster.ts';
 import { buildDaemon } from '../../daemon.ts';
 import { program } from '../../lab/cluster/controlPlane.ts';
 import { hasMachine, Machine } from '../machine.ts';
@@ -45,15 +45,11 @@ const shell = (script: string, o: { keep?: boolean; timeoutMs?: number } = {}): 
 const block = (title: string, index = 0): Promise<string> => shell(scriptOf(title, index));
 
 const seen = new Seen({ run: shell });
-const allReady = async (of: string, count: number): Promise<boolean> => {
-  const pods = await seen.pods(of);
-  return pods.length === count && pods.every(isReady);
-};
+/** etcd, API server, controller manager, scheduler, kube-proxy, two of CoreDNS. */
+const systemReady = () => seen.podsReady('-n kube-system', 7);
+const webReady = () => seen.podsReady('-l app=web', PODS);
 const lives = () => seen.lives();
 const withoutStatic = (all: readonly string[]) => all.filter((line) => !STATIC.test(line.split('/')[1] ?? ''));
-const untimed = (all: readonly string[]) => all.map((line) => line.replace(/since \S+/, ''));
-const nodeVersion = (): Promise<string> => shell("kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.kubeletVersion}'");
-const nodeReady = (): Promise<boolean> => vm.holds(`${SHELL}kubectl wait node --all --for=condition=Ready --timeout=1s`);
 
 /** A slow machine renews no lease in time: one of each is enough here, the node is not given up, and kubeadm waits longer. */
 const CLUSTER = `apiVersion: kubeadm.k8s.io/v1beta4
@@ -61,10 +57,7 @@ kind: InitConfiguration
 nodeRegistration: {ignorePreflightErrors: [all]}
 timeouts: {controlPlaneComponentHealthCheck: 9m, kubernetesAPICall: 9m, kubeletHealthCheck: 9m, etcdAPICall: 9m, tlsBootstrap: 9m}
 ---
-apiVersion: kubeadm.k8s.io/v1beta4
-kind: ClusterConfiguration
-kubernetesVersion: VERSION
-networking: {podSubnet: 10.88.0.0/16}
+${scriptOf('cluster.yaml')}kubernetesVersion: VERSION
 etcd: {local: {extraArgs: [{name: unsafe-no-fsync, value: "true"}]}}
 controllerManager: {extraArgs: [{name: leader-elect, value: "false"}, {name: node-monitor-grace-period, value: 10m}]}
 scheduler: {extraArgs: [{name: leader-elect, value: "false"}]}
@@ -123,22 +116,20 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
     expect(await block('Make the cluster')).toContain('control-plane');
     expect(await block('Make the cluster', 1)).toContain('API');
     await block('Make the cluster', 2);
-    await vm.wait('the node to be Ready', nodeReady);
-    expect(await nodeVersion()).toContain('+actorlet');
+    await seen.nodeIs('node', 'actorlet');
     await shell('kubectl apply -f web.json');
-    // etcd, API server, controller manager, scheduler, kube-proxy, two of CoreDNS.
-    await vm.wait('the pods of the system to be Ready', () => allReady('-n kube-system', 7), LONG_MS);
-    await vm.wait('the Deployment to be Ready', () => allReady('-l app=web', PODS), LONG_MS);
+    await systemReady();
+    await webReady();
   }, 1_500_000);
 
   it('has certificates renewed, the node upgraded, and nothing else changed', async () => {
     const before = await lives();
     await block('Renew certificates');
-    await vm.wait('the pods of the system to be Ready', () => allReady('-n kube-system', 7), LONG_MS);
+    await systemReady();
     expect(await shell('kubeadm certs check-expiration')).toContain('apiserver');
     await block('Upgrade', 1);
     await block('Upgrade', 2);
-    await vm.wait('the node to be Ready', nodeReady);
+    await seen.told();
     const others = (all: readonly string[]) => all.filter((line) => line.startsWith('default/'));
     expect(others(await lives())).toEqual(others(before));
   }, 1_500_000);
@@ -147,24 +138,18 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
     let before = await lives();
     const title = 'Back to the kubelet, and to actorlet again';
     for (let turn = 0; turn < 3; turn++) {
-      const sinceMs = Number(await shell('date +%s')) * 1_000;
-      // It gives static pods new times, and writes them one after the other.
-      const isOfTurn = (pod: PodSeen) =>
-        pod.status.conditions?.some((c) => c.type === 'PodScheduled' && Date.parse(c.lastTransitionTime) >= sinceMs) === true;
       await block(title);
-      await vm.wait('the kubelet to report', async () => !(await nodeVersion()).includes('+actorlet'), LONG_MS);
-      await vm.wait('the node to be Ready', nodeReady);
+      await seen.nodeIs('node', 'kubelet');
       // The kubelet gives static pods that it never ran UIDs of its own, and runs them anew. It probes those that it ran before they are Ready.
-      const told = async () =>
-        (await seen.pods('-n kube-system')).filter(isStatic).every(isOfTurn) && (await allReady('-n kube-system', 7));
-      await vm.wait('the pods of the system to be Ready', told, LONG_MS);
+      await systemReady();
+      await seen.told('kubelet');
       const now = await lives();
       expect(withoutStatic(now), `turn ${turn}, the kubelet`).toEqual(withoutStatic(before));
-      if (turn > 0) expect(untimed(now), `turn ${turn}, the kubelet`).toEqual(untimed(before));
+      if (turn > 0) expect(now.map(untimed), `turn ${turn}, the kubelet`).toEqual(before.map(untimed));
       before = now;
       await block(title, 1);
-      await vm.wait('actorlet to report', async () => (await nodeVersion()).includes('+actorlet'), LONG_MS);
-      await vm.wait('the node to be Ready', nodeReady);
+      await seen.nodeIs('node', 'actorlet');
+      await seen.told();
       expect(await lives(), `turn ${turn}, actorlet`).toEqual(before);
     }
   }, 1_500_000);
@@ -177,10 +162,10 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
     // The machine ends at a reboot; started again it has its disk.
     await vm.powerOff();
     await vm.run('true', { keep: true, timeoutMs: LONG_MS });
-    await vm.wait('the node to be Ready', nodeReady, LONG_MS);
+    await seen.told();
     await shell(back);
-    await vm.wait('the pods of the system to be Ready', () => allReady('-n kube-system', 7), LONG_MS);
-    await vm.wait('the Deployment to be Ready', () => allReady('-l app=web', PODS), LONG_MS);
+    await systemReady();
+    await webReady();
   }, 1_500_000);
 
   it('has the node reset, with no container, mount or state of it left', async () => {
