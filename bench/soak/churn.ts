@@ -18,7 +18,11 @@ export interface Soaked {
   api: SoakApi;
   lab: Containerd;
   daemon: Daemon;
+  /** Of an earlier state, until the upgrade. */
+  program: string | undefined;
 }
+
+export const start = ({ daemon, program }: Soaked): Promise<void> => daemon.start(program === undefined ? {} : { program });
 
 const sh = (script: string, more: object = {}) => ({ name: 'main', image: IMAGE, command: ['sh', '-c', script], ...more });
 const probe = (file: string) => ({ exec: { command: ['test', '-e', file] }, periodSeconds: 2, timeoutSeconds: 30 });
@@ -139,13 +143,13 @@ export const TROUBLES: Readonly<Record<string, (soaked: Soaked) => Promise<void>
       for (let i = 0; i < 5; i++) await (await fetch(`${daemon.readOnlyUrl}${path}`, { signal: AbortSignal.timeout(30_000) })).text();
     await daemon.ctl('why', 'node');
   },
-  'a kubelet killed with -9': async ({ daemon }) => {
-    await daemon.end('SIGKILL');
-    await daemon.start();
+  'a kubelet killed with -9': async (soaked) => {
+    await soaked.daemon.end('SIGKILL');
+    await start(soaked);
   },
-  'a kubelet restarted': async ({ daemon }) => {
-    await daemon.end('SIGTERM');
-    await daemon.start();
+  'a kubelet restarted': async (soaked) => {
+    await soaked.daemon.end('SIGTERM');
+    await start(soaked);
   },
 };
 /** They begin another process, whose memory is another line. */

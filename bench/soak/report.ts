@@ -21,6 +21,7 @@ interface Rule {
   warmHours?: number;
 }
 
+const SHORT = 'too short';
 /** What is not named here may not rise by one in four hours. */
 const COUNT: Rule = { unit: '', perHourMax: 0.25 };
 const MEMORY: Rule = { unit: 'MiB', perHourMax: 1, ofProcess: true, group: 4, warmHours: 1 };
@@ -32,7 +33,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     ['threads', 'descriptors', 'actors', 'timers', 'helper processes'].map((name) => [name, { ...COUNT, ofProcess: true as const }]),
   ),
 };
-/** Rows that begin with RISES are failures. */
+/** Rows that begin with RISES are failures. A short run says nothing of what fills up at first. */
 export function report(o: {
   samples: readonly Sample[];
   marks: readonly { hours: number; what: string }[];
@@ -49,7 +50,7 @@ export function report(o: {
     picture({ title: `${o.title}, ${o.machine.at}, ${o.machine.commit}`, lines, marks: o.marks, hours }),
   );
   const rows = [
-    ...lines.map((l) => `${l.bad ? 'RISES' : 'level'} ${l.name}: ${l.verdict}`),
+    ...lines.map((l) => `${l.bad ? 'RISES' : l.verdict.endsWith(SHORT) ? 'unknown' : 'level'} ${l.name}: ${l.verdict}`),
     ...o.problems.map((problem) => `PROBLEM ${problem}`),
   ];
   const troubles = Object.fromEntries([...Map.groupBy(o.marks, (m) => m.what)].map(([what, of]) => [what, of.length]));
@@ -68,7 +69,7 @@ function lineOf(name: string, samples: readonly Sample[]): Line {
   const known = trends.filter((t) => t !== null);
   const bad = trends.some((t) => rises(t, rule.perHourMax));
   const slopes = known.map((t) => `${t.perHour.toFixed(2)} ± ${(3 * t.error).toFixed(2)}`);
-  const verdict = `${points[0]?.value.toFixed(0)} to ${points.at(-1)?.value.toFixed(0)}, per hour ${slopes.join('; ') || 'too short'}`;
+  const verdict = `${points[0]?.value.toFixed(0)} to ${points.at(-1)?.value.toFixed(0)}, per hour ${slopes.join('; ') || SHORT}`;
   return { name, unit: rule.unit, points, verdict, bad };
 }
 

@@ -11,9 +11,10 @@ import { parseArgs } from 'node:util';
 import { createCgroups } from '../../src/boot/dependencies/cgroups/cgroups.ts';
 import { buildDaemon, createDaemon } from '../../test/e2e/daemon.ts';
 import { startContainerd } from '../../test/e2e/lab/containerd.ts';
+import { cleanUpOnce } from '../lib/cleanUp.ts';
 import { machine, projectRoot } from '../lib/report.ts';
 import { SoakApi } from './api.ts';
-import { comes, goes, makeSteady, RESTARTS, type Soaked, steadyLives, TROUBLES } from './churn.ts';
+import { comes, goes, makeSteady, RESTARTS, type Soaked, start, steadyLives, TROUBLES } from './churn.ts';
 import { report, type Sample } from './report.ts';
 import { left, ofDaemon, type Things } from './things.ts';
 
@@ -31,8 +32,9 @@ const MINUTE_MS = 60_000;
 const endMs = Date.now() + Number(values.minutes) * MINUTE_MS;
 const beganMs = Date.now();
 const part = () => (Date.now() - beganMs) / (endMs - beganMs);
-/** Restarts come around the middle: the two lives that are left are long enough to see a slope. */
-const MIDDLE = { from: 0.47, to: 0.53 };
+/** Restarts come in the middle and at the end: the two lives that are left are long enough to see a slope. */
+const MIDDLE = 0.47;
+const END = 0.95;
 const group = `actorlet-soak-${process.pid}`;
 
 /** The same rounds for the same seed. */
@@ -55,7 +57,16 @@ const kubeconfig = join(lab.dir, 'soak.kubeconfig');
 writeFileSync(kubeconfig, api.kubeconfig, { mode: 0o600 });
 const config = { cgroupsPerQOS: true, enforceNodeAllocatable: ['pods'], cgroupRoot: group, contentType: 'application/json' };
 const daemon = await createDaemon(lab, config, [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1']);
-const soaked: Soaked = { api, lab, daemon };
+const soaked: Soaked = { api, lab, daemon, program: values.before };
+let stays: readonly string[] = [];
+const cleanUp = cleanUpOnce(async () => {
+  await daemon.dispose();
+  await api.stop();
+  stays = await lab.stop();
+  await cgroups.kill(group);
+  await cgroups.remove(group);
+  return stays;
+});
 
 const samples: Sample[] = [];
 const marks: { hours: number; what: string }[] = [];
@@ -83,7 +94,7 @@ async function settled(first: Things): Promise<Things> {
 }
 
 try {
-  await daemon.start(values.before === undefined ? {} : { program: values.before });
+  await start(soaked);
   await makeSteady(soaked);
   const lives = await steadyLives(soaked);
   const first = left({ lab, daemon, group });
@@ -91,14 +102,15 @@ try {
   const calm = Object.keys(TROUBLES).filter((name) => !RESTARTS.includes(name));
   const middle = [...RESTARTS, 'an upgrade'];
   for (let round = 0; Date.now() < endMs; round++) {
-    const isMiddle = part() > MIDDLE.from && middle.length > 0;
-    const what = (isMiddle ? middle.shift() : calm[draw(calm.length)]) ?? 'nothing';
-    if (isMiddle) life += 1;
+    const all = part() > END ? RESTARTS : calm;
+    const what = (part() > MIDDLE ? middle.shift() : undefined) ?? all[draw(all.length)] ?? 'nothing';
+    if (!calm.includes(what)) life += 1;
     marks.push({ hours: hours(), what });
     await comes(soaked, `round-${round}`, async () => {
       if (what !== 'an upgrade') return TROUBLES[what]?.(soaked);
+      soaked.program = undefined;
       await daemon.end('SIGTERM');
-      return daemon.start();
+      return start(soaked);
     });
     await goes(soaked, `round-${round}`);
     await sample(await settled(first));
@@ -115,11 +127,6 @@ try {
 } finally {
   const rows = report({ samples, marks, problems, out, title: `soak of ${values.minutes} minutes`, machine: await machine() });
   console.log(rows.join('\n'));
-  await daemon.dispose();
-  await api.stop();
-  const stays = await lab.stop();
-  await cgroups.kill(group);
-  await cgroups.remove(group);
-  for (const what of stays) console.log(`left: ${what}`);
+  await cleanUp();
   process.exitCode = problems.length > 0 || stays.length > 0 || rows.some((row) => row.startsWith('RISES')) ? 1 : 0;
 }
