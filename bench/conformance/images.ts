@@ -106,12 +106,17 @@ function standIns(agnhost: string): StandIn[] {
     ...withBash.filter(({ path }) => path !== 'bin/sh'),
     { kind: 'file', path: 'bin/sh', data: compiled(SHELL), mode: 0o755 },
   ];
+  const coredns = [optionalAsset('coredns')].filter((path) => path !== undefined);
+  const dig = ['/usr/bin/dig'].filter(existsSync).flatMap(hostProgram);
+  const getent = hostProgram('/usr/bin/getent');
   const withAgnhost: readonly TarEntry[] = unique([
     // That of busybox runs busybox's own shell, and not the node's.
     ...hostProgram('/usr/bin/nsenter'),
     ...withBash.filter(({ path }) => !AGNHOST_USERS.some((users) => users.path === path)),
     ...AGNHOST_USERS,
     { kind: 'file', path: 'agnhost', data: readFileSync(agnhost), mode: 0o755 },
+    ...coredns.map((path): TarEntry => ({ kind: 'file', path: 'coredns', data: readFileSync(path), mode: 0o755 })),
+    ...[...getent, ...dig],
     link('agnhost-2', 'agnhost'),
     ...hostProgram('/usr/bin/curl'),
     ...servingPair(),
@@ -137,7 +142,7 @@ function standIns(agnhost: string): StandIn[] {
     ...SIDECARS.flatMap((name) => ofProgram(name, [])),
     {
       pattern: /\/glibc-dns-testing:/,
-      image: { layer: [...busybox.filter(({ path }) => path !== 'bin/hostname'), ...hostProgram('/bin/hostname')], cmd: ['sh'] },
+      image: { layer: unique([...hostProgram('/bin/hostname'), ...getent, ...dig, ...busybox]), cmd: ['sh'] },
     },
     { pattern: /\/nonroot:/, image: { layer: busybox, cmd: ['sh'], user: '1234' } },
     {

@@ -1,7 +1,7 @@
 /** One node with a control plane and a proxy of services, whose agent is this daemon or the reference kubelet, one after the other. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createDaemon, type Daemon, NODE_NAME } from '../../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../test/e2e/lab/cluster/controlPlane.ts';
@@ -24,6 +24,8 @@ const KUBELET_PORT = 10_250;
 const ROOT_DIR = '/var/lib/kubelet';
 const ROOT_DIR_ARGS = [`--root-dir=${ROOT_DIR}`];
 const BRIDGE = 'node0';
+const DNS = 'coredns';
+const DOMAIN = 'cluster.local';
 /** Specs of dynamic resources go through the older versions of that API, too. */
 const SERVED = ['--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true'];
 const READY = { timeoutMs: 120_000, everyMs: 200 };
@@ -34,7 +36,8 @@ export class SpecNode {
   readonly #plane: ControlPlane;
   readonly #daemon: Daemon;
   readonly #reference: ReferenceKubelet;
-  readonly #proxy: ChildProcess | undefined;
+  /** Programs of a cluster that every node has. */
+  readonly #beside: readonly ChildProcess[];
   /** Images of the specs that no stand-in is made for. */
   readonly missing: readonly string[];
 
@@ -43,14 +46,14 @@ export class SpecNode {
     plane: ControlPlane;
     daemon: Daemon;
     reference: ReferenceKubelet;
-    proxy: ChildProcess | undefined;
+    beside: readonly ChildProcess[];
     missing: readonly string[];
   }) {
     this.#lab = o.lab;
     this.#plane = o.plane;
     this.#daemon = o.daemon;
     this.#reference = o.reference;
-    this.#proxy = o.proxy;
+    this.#beside = o.beside;
     this.missing = o.missing;
   }
 
@@ -73,7 +76,7 @@ export class SpecNode {
     mkdirSync(daemon.rootDir, { recursive: true });
     execFileSync('mount', ['--bind', daemon.rootDir, ROOT_DIR], { stdio: 'pipe' });
     const reference = await createReferenceKubelet({ plane, daemon, port: KUBELET_PORT });
-    return new SpecNode({ lab, plane, daemon, reference, proxy: startProxy(plane, o.dir), missing });
+    return new SpecNode({ lab, plane, daemon, reference, beside: [...startProxy(plane, o.dir), ...startDns(plane, o.dir)], missing });
   }
 
   get kubeconfig(): string {
@@ -118,8 +121,10 @@ export class SpecNode {
   async stop(): Promise<string[]> {
     await this.#reference.end('SIGTERM');
     await this.#daemon.dispose();
-    this.#proxy?.kill('SIGTERM');
-    if (this.#proxy?.exitCode === null) await once(this.#proxy, 'exit');
+    for (const child of this.#beside) {
+      child.kill('SIGTERM');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    }
     await this.#plane.stop();
     const left = await this.#lab.stop();
     await this.#reference.dispose();
@@ -170,24 +175,38 @@ function configuration(): Record<string, unknown> {
   return {
     ...{ cgroupsPerQOS: true, podLogsDir: '/var/log/pods' },
     ...{ maxPods: 110, kubeAPIQPS: 50, kubeAPIBurst: 100 },
+    ...(optionalAsset(DNS) === undefined ? {} : { clusterDNS: [NODE_IP], clusterDomain: DOMAIN }),
   };
 }
 
 /** Specs reach services where the program is there. */
-function startProxy(plane: ControlPlane, dir: string): ChildProcess | undefined {
-  const program = optionalAsset('kube-proxy');
-  if (program === undefined) return undefined;
-  const log = openSync(join(dir, 'kube-proxy.log'), 'a');
-  const flags = [
+function startProxy(plane: ControlPlane, dir: string): ChildProcess[] {
+  return startBeside(dir, 'kube-proxy', [
     `--kubeconfig=${plane.adminKubeconfig}`,
     `--hostname-override=${NODE_NAME}`,
     '--cluster-cidr=10.128.0.0/9',
     '--proxy-mode=iptables',
     // These settings are of the whole machine, and a network namespace may not write them.
     ...['--conntrack-max-per-core=0', '--conntrack-tcp-timeout-established=0s', '--conntrack-tcp-timeout-close-wait=0s'],
-  ];
+  ]);
+}
+
+/** Pods of the specs resolve names of services where the program is there. */
+function startDns(plane: ControlPlane, dir: string): ChildProcess[] {
+  const file = join(dir, 'Corefile');
+  const zones = `${DOMAIN} in-addr.arpa`;
+  const kubernetes = `kubernetes ${zones} {\n    kubeconfig ${plane.adminKubeconfig}\n    pods insecure\n    ttl 5\n  }`;
+  writeFileSync(file, `.:53 {\n  bind ${NODE_IP}\n  errors\n  ${kubernetes}\n}\n`);
+  return startBeside(dir, DNS, [`-conf=${file}`]);
+}
+
+/** Nothing where the program is not there. */
+function startBeside(dir: string, name: string, flags: readonly string[]): ChildProcess[] {
+  const program = optionalAsset(name);
+  if (program === undefined) return [];
+  const log = openSync(join(dir, `${name}.log`), 'a');
   try {
-    return spawn(program, flags, { stdio: ['ignore', log, log], env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
+    return [spawn(program, flags, { stdio: ['ignore', log, log], env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } })];
   } finally {
     closeSync(log);
   }
