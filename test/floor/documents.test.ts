@@ -4,6 +4,7 @@ import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { expect, it } from 'vitest';
 import { claimsOf } from '../../scripts/inventories/prose.ts';
+import { blocks } from '../e2e/vm/kubeadm/document.ts';
 
 const project = join(import.meta.dirname, '..', '..');
 /** One overview, one screen: what does not fit goes to a page in docs/. */
@@ -58,6 +59,22 @@ it('every relative link of a document, and its anchor, resolves', () => {
 it('every page of docs/ is linked from another document', () => {
   const linked = new Set(documents.flatMap((file) => links(file).flatMap(({ target }) => (target === file ? [] : [target]))));
   expect(documents.filter((file) => file.startsWith('docs/') && !linked.has(file))).toEqual([]);
+});
+
+it('every block of docs/cluster/kubeadm.md is run by a test', () => {
+  const run = new Set<string>();
+  for (const file of under('test/**/kubeadm/*.nightly.ts')) {
+    let title = '';
+    for (const [, named, given, index = '0'] of read(file).matchAll(
+      /title = '(.+)';|\b(?:scriptOf|block)\((title|'[^']+')(?:, (\d))?\)/g,
+    )) {
+      if (named !== undefined) title = named;
+      else run.add(`${given === 'title' ? title : given?.slice(1, -1)} ${index}`);
+    }
+  }
+  const all = [...blocks].flatMap(([title, of]) => of.map((_, index) => `${title} ${index}`));
+  expect(all.length).toBeGreaterThan(20);
+  expect(all.filter((block) => !run.has(block))).toEqual([]);
 });
 
 it('documents that code, tests and scripts name are there', () => {

@@ -18,7 +18,7 @@ export const whyNot = ((): string | undefined => {
 })();
 
 /** The shell blocks of the document, by the title above them, and `cluster.yaml`. */
-const blocks = ((): ReadonlyMap<string, readonly string[]> => {
+export const blocks = ((): ReadonlyMap<string, readonly string[]> => {
   const found = new Map<string, string[]>();
   let title = '';
   const document = readFileSync(join(import.meta.dirname, '../../../../docs/cluster/kubeadm.md'), 'utf8');
