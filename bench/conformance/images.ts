@@ -107,16 +107,18 @@ function standIns(agnhost: string): StandIn[] {
     { kind: 'file', path: 'bin/sh', data: compiled(SHELL), mode: 0o755 },
   ];
   const coredns = [optionalAsset('coredns')].filter((path) => path !== undefined);
-  const dig = ['/usr/bin/dig'].filter(existsSync).flatMap(hostProgram);
-  const getent = hostProgram('/usr/bin/getent');
+  /** Of netcat, that of OpenBSD: busybox's lacks options that specs of services give. */
+  const ofNetwork = ['/usr/bin/getent', '/usr/bin/dig', '/bin/nc', '/usr/bin/ss'].filter(existsSync).flatMap(hostProgram);
   const withAgnhost: readonly TarEntry[] = unique([
     // That of busybox runs busybox's own shell, and not the node's.
     ...hostProgram('/usr/bin/nsenter'),
+    ...ofNetwork,
+    // The shell of busybox prefers its own programs to those of the image.
+    link('bin/sh', 'bash'),
     ...withBash.filter(({ path }) => !AGNHOST_USERS.some((users) => users.path === path)),
     ...AGNHOST_USERS,
     { kind: 'file', path: 'agnhost', data: readFileSync(agnhost), mode: 0o755 },
     ...coredns.map((path): TarEntry => ({ kind: 'file', path: 'coredns', data: readFileSync(path), mode: 0o755 })),
-    ...[...getent, ...dig],
     link('agnhost-2', 'agnhost'),
     ...hostProgram('/usr/bin/curl'),
     ...servingPair(),
@@ -142,7 +144,7 @@ function standIns(agnhost: string): StandIn[] {
     ...SIDECARS.flatMap((name) => ofProgram(name, [])),
     {
       pattern: /\/glibc-dns-testing:/,
-      image: { layer: unique([...hostProgram('/bin/hostname'), ...getent, ...dig, ...busybox]), cmd: ['sh'] },
+      image: { layer: unique([...hostProgram('/bin/hostname'), ...ofNetwork, ...busybox]), cmd: ['sh'] },
     },
     { pattern: /\/nonroot:/, image: { layer: busybox, cmd: ['sh'], user: '1234' } },
     {

@@ -3,6 +3,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SERVICE_RANGE } from '@actorlet/fleet/src/plane/flags.ts';
 import { createDaemon, type Daemon, NODE_NAME } from '../../test/e2e/daemon.ts';
 import { type ControlPlane, startControlPlane } from '../../test/e2e/lab/cluster/controlPlane.ts';
 import { createReferenceKubelet, type ReferenceKubelet } from '../../test/e2e/lab/cluster/referenceKubelet.ts';
@@ -158,6 +159,8 @@ export async function startRuntime(o: { images: readonly string[]; dir: string; 
     ['link', 'add', BRIDGE, 'type', 'bridge'],
     ['addr', 'add', `${NODE_IP}/24`, 'dev', BRIDGE],
     ['link', 'set', BRIDGE, 'up'],
+    // So the API server comes to webhooks: without a route a call ends before the proxy's rules.
+    ['route', 'add', SERVICE_RANGE, 'dev', BRIDGE],
     ['route', 'add', ...o.route],
   ])
     execFileSync('ip', args, { stdio: 'pipe' });

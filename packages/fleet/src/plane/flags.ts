@@ -34,7 +34,7 @@ export interface PlaneFlags {
 }
 
 export const LOOPBACK = '127.0.0.1';
-const SERVICE_RANGE = '10.251.0.0/24';
+export const SERVICE_RANGE = '10.251.0.0/24';
 /** The first address of it. */
 export const SERVICE_ADDRESS = '10.251.0.1';
 const ISSUER = 'https://kubernetes.default.svc';
