@@ -12,7 +12,6 @@ import { join } from 'node:path';
 import type { ObserverLedger } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
 import { buildDaemon } from '../test/e2e/daemon.ts';
 import { whyNoReferenceKubelet } from '../test/e2e/lab/cluster/referenceKubelet.ts';
-import { Witness } from '../test/reference/observed/witness.ts';
 import { inOrder, isOfNodeTests } from './conformance/groups.ts';
 import { AGENTS, type Agent, SpecNode } from './conformance/node.ts';
 import { NodeTests } from './conformance/nodeTests.ts';
@@ -22,6 +21,7 @@ import { ownFolder, runInside } from './conformance/ownNamespaces.ts';
 import { SpecPrograms } from './conformance/programs.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
 import { numberOption, option, projectRoot, report, say } from './lib/report.ts';
+import { Witness } from './lib/witness.ts';
 
 const agents = (option('agents') ?? AGENTS.join(',')).split(',') as Agent[];
 const groups = (option('groups') ?? '').split(';').filter(Boolean);

@@ -1,11 +1,12 @@
 /**
- * That an observer changes nothing: minutes of churn beside the reference kubelet, under the eyes of `witness.ts`. Prints what it saw. The
+ * That an observer changes nothing: minutes of churn beside the reference kubelet, under the eyes of `bench/lib/witness.ts`. Prints what it saw. The
  * exit code is 1 where something was changed. `npm run conformance -- --observe=proof` does the same in node conformance.
  *   ... scripts/node test/reference/observed/proof.ts [MINUTES] [PODS-AT-ONCE]
  */
+
+import { Witness } from '../../../bench/lib/witness.ts';
 import { churn } from './churning.ts';
 import { judgedOf, ledgerLines, withObservedLab } from './lab.ts';
-import { Witness } from './witness.ts';
 
 const [, , minutes = '3', atOnce = '6'] = process.argv;
 const witness = new Witness();

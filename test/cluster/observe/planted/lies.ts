@@ -115,6 +115,8 @@ export const LIES: readonly Lie[] = [
     },
     async end({ cluster, proxy }) {
       proxy.fault = () => undefined;
+      // A kubelet waits longer after each watch that was refused.
+      await cluster.ready('unheard');
       await cluster.kubectl('delete', 'pod', 'unheard', '--force', '--grace-period=0');
     },
     named: /^\w+ (?:Folder|PodStatus) default\/unheard /,

@@ -8,11 +8,11 @@ import { connect as dial } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { CRI } from '@actorlet/observe/src/border/table.ts';
-import { type Audit, createAudit } from '../../../bench/lib/audit.ts';
-import type { ControlPlane } from '../../e2e/lab/cluster/controlPlane.ts';
+import type { ControlPlane } from '../../test/e2e/lab/cluster/controlPlane.ts';
+import { type Audit, createAudit } from './audit.ts';
 
 const USER = 'system:serviceaccount:actorlet-observe:actorlet-observe';
-const RBAC = join(import.meta.dirname, '../../../packaging/observe/rbac.yaml');
+const RBAC = join(import.meta.dirname, '../../packaging/observe/rbac.yaml');
 const READS: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 /** Calls that change something, but for openat, which is looked at by its flags. */
 const CHANGES =
