@@ -10,7 +10,7 @@ import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { healthy } from '@actorlet/world/src/plugins/devicePlugins.ts';
 import { describe, expect, it } from 'vitest';
 import { pod as manifest, ROOT } from '../../../test/integration/virtualNode.ts';
-import { isAhead, isUnseen, withoutOtherEnds, withoutPast } from '../src/border/api/podStatus.ts';
+import { isAhead, isRefused, isUnseen, withoutOtherEnds, withoutPast } from '../src/border/api/podStatus.ts';
 import { missingOf, missingOfPod } from '../src/border/api/shows.ts';
 import { CRI, PORTS, writeOf } from '../src/border/table.ts';
 import { type Beside, type BesideOptions, beside } from './beside.ts';
@@ -684,6 +684,17 @@ describe('whether an object shows a patch', () => {
     const of = (lastState: object) => ({ containerStatuses: [{ name: 'a', state: { running: {} }, lastState }] });
     const [unknown, known] = [of({ terminated: { reason: 'ContainerStatusUnknown' } }), of({ terminated: { reason: 'Error' } })];
     expect([isUnseen(unknown, of({})), isUnseen(unknown, unknown), isUnseen(known, of({}))]).toEqual([true, false, false]);
+  });
+
+  it('and a pod that the kubelet refused, in words of its own, is believed', () => {
+    const refused = { phase: 'Failed', reason: 'OutOfcpu', message: 'Pod was rejected' };
+    expect([isRefused(refused), isRefused({ ...refused, containerStatuses: [{ name: 'a' }] })]).toEqual([true, false]);
+    expect([isRefused({ ...refused, phase: 'Pending' }), isRefused({ phase: 'Failed' })]).toEqual([false, false]);
+    const [theirs, own] = [
+      'The container could not be located when the pod was terminated',
+      'the pod has ended and the runtime did not say how',
+    ];
+    expect([missingOf(own, theirs, 'm'), missingOf(own, 'Error', 'm')]).toEqual([[], [expect.stringContaining('m is Error')]]);
   });
 
   it('without what it takes back of the past', () => {

@@ -108,14 +108,19 @@ test('what a listing shows is judged by one that began when it was due', () => {
 });
 
 test('nothing is begun of a pod that the tree has no more', () => {
-  const { expectations } = ticking();
-  for (const kind of ['Folder', 'StopContainer'] as const) expectations.expect({ kind, pod: '', uid: 'own', what: 'done it' });
+  const { expectations, untilMs } = ticking();
+  const wish = (kind: ExpectedKind) => expectations.expect({ kind, pod: '', uid: 'own', what: 'done it' });
+  const [folder] = [wish('Folder'), wish('StopContainer')];
   expectations.pods(new Map([['own', 'default/fixed']]));
   expect(expectations.ledger().expected).toHaveLength(2);
   // It was dropped between two looks, too.
   expectations.expect({ kind: 'Folder', pod: '', uid: 'earlier', what: 'done it' });
   expectations.pods(new Map([['given', 'default/fixed']]));
   expect(expectations.ledger().expected.map(({ kind }) => kind)).toEqual(['StopContainer']);
+  // Whoever waited for it is told later.
+  untilMs(40_000);
+  folder.unanswered();
+  expect(expectations.ledger().disagreements).toEqual([]);
 });
 
 /** `untilMs`: looks every 2 s until then, or until something more is named; answers when that is. */

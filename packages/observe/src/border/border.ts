@@ -16,6 +16,7 @@ import { pullWords } from './api/shows.ts';
 import { FileBorder } from './disk/files.ts';
 import { csiBorder, mounterBorder } from './disk/mounts.ts';
 import { Expectations } from './expectations.ts';
+import { countActs } from './metrics.ts';
 import { netBorder } from './net.ts';
 import { CriBorder } from './runtime/cri.ts';
 import { PORTS, type Verdict } from './table.ts';
@@ -42,7 +43,7 @@ export function observedPorts(outside: Ports, { config, stateDir, load }: Observ
   const { clock } = outside;
   const { rootDir } = config.flags;
   const expectations = new Expectations(clock, load);
-  expectations.count(outside.metrics);
+  countActs(expectations, outside.metrics);
   const kube =
     outside.kube === undefined
       ? null

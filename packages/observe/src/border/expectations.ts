@@ -8,7 +8,7 @@ import {
   type ObserverLedger,
   type UnexpectedAct,
 } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
-import type { Clock, Metrics } from '@actorlet/kubelet/ports/ports.ts';
+import type { Clock } from '@actorlet/kubelet/ports/ports.ts';
 import { AT_WORK_FACTOR, AT_WORK_FACTORS, KIND_FACTS, knownDifference, LISTED_KINDS, RUNTIME_KINDS, STARTS } from './kinds.ts';
 import { type NodeWord, Pace } from './pace.ts';
 import { type Expectation, keyOf, type Wanted } from './wanted.ts';
@@ -101,6 +101,11 @@ export class Expectations {
   cameLater(wanted: Wanted): void {
     const open = this.#open.get(keyOf(wanted));
     if (open?.waiting === 0) this.#came(open);
+  }
+
+  /** Whether the tree has this pod. */
+  has(uid: string): boolean {
+    return this.#names.has(uid);
   }
 
   /** Whether the kubelet is to do any such act. */
@@ -234,25 +239,6 @@ export class Expectations {
     };
   }
 
-  /** Families of `/metrics`. */
-  count(metrics: Metrics): void {
-    const acts = metrics.gauge('actorlet_observer_acts', 'Acts of the kubelet that were judged, since the start.', ['kind', 'verdict']);
-    const standing = metrics.gauge('actorlet_observer_disagreements', 'Disagreements with the kubelet that stand now.', ['known']);
-    const open = metrics.gauge('actorlet_observer_expected_acts', 'Acts that are expected of the kubelet now.');
-    metrics.onCollect(() => {
-      const { counts, disagreements, expected } = this.ledger();
-      for (const { kind, agreed, disagreed, known } of counts) {
-        acts.set(agreed, { kind, verdict: 'agreed' });
-        acts.set(disagreed, { kind, verdict: 'disagreed' });
-        acts.set(known, { kind, verdict: 'known' });
-      }
-      const stand = disagreements.filter((d) => d.settledMs === null);
-      standing.set(stand.filter((d) => d.known !== null).length, { known: 'true' });
-      standing.set(stand.filter((d) => d.known === null).length, { known: 'false' });
-      open.set(expected.length);
-    }, 'observer');
-  }
-
   dispose(): void {
     if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -380,6 +366,7 @@ export class Expectations {
   }
 
   #judgeOne(open: Open): void {
+    if (this.#open.get(open.key) !== open) return;
     const nowMs = this.#clock.monoMs();
     const boundMs = open.boundMs * this.#pace.slowness(nowMs);
     const dueMs = Math.min(open.progressMonoMs + boundMs, open.sinceMonoMs + (AT_WORK_FACTORS[open.kind] ?? AT_WORK_FACTOR) * boundMs);

@@ -25,6 +25,7 @@ import {
   hasEnded,
   isAhead,
   isCreating,
+  isRefused,
   isUnseen,
   isWaiting,
   PULLED,
@@ -126,7 +127,11 @@ export class KubeBorder {
         const uid = uidOf(body.preconditions);
         const look = (): KubeResult | undefined => {
           const pod = this.#seen.byName('pods', namespace, name);
-          return pod === undefined || (uid !== '' && pod.metadata.uid !== uid) ? { ok: true, code: 200, body: {} } : undefined;
+          if (pod === undefined || (uid !== '' && pod.metadata.uid !== uid)) return { ok: true, code: 200, body: {} };
+          // A static pod took the UID of its mirror meanwhile: the tree decides anew.
+          const mirrored = isRecord(pod.metadata.annotations) ? pod.metadata.annotations[ANNOTATION_MIRROR] : undefined;
+          const isKept = typeof mirrored === 'string' && this.#expectations.has(mirrored);
+          return isKept ? { ok: false, failure: conflict(name) } : undefined;
         };
         return this.#until({ kind: 'PodDeletion', pod: `${namespace}/${name}`, uid, what: 'removed the pod from the API' }, look, opts);
       }
@@ -175,7 +180,7 @@ export class KubeBorder {
     };
     const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true, isJudged };
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
-    if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(status, now.status)))
+    if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(status, now.status) || isRefused(now.status)))
       return Promise.resolve({ ok: true as const, code: 200, body: now });
     const missing = (pod: KubeObject): string[] => {
       const wish = withoutOtherEnds(status, pod.status);

@@ -99,6 +99,12 @@ export function hasEnded(status: unknown): boolean {
   return isRecord(status) && isTerminal(status.phase as PodPhase | undefined);
 }
 
+/** It was not taken: a kubelet says why in its own words, and nothing of containers. */
+export function isRefused(status: unknown): boolean {
+  if (!isRecord(status) || status.phase !== 'Failed' || typeof status.reason !== 'string') return false;
+  return !Array.isArray(status.containerStatuses) || status.containerStatuses.length === 0;
+}
+
 /** Of a pod that has ended: a kubelet that started meanwhile has not seen its sandbox ready. */
 export function withoutAddress(status: unknown): unknown {
   if (!isRecord(status)) return status;

@@ -132,11 +132,13 @@ function sameWords(wanted: unknown, has: unknown): boolean {
   if (wanted === has) return true;
   if (typeof wanted !== 'string' || typeof has !== 'string') return false;
   if (PULL_REASONS.has(wanted) && PULL_REASONS.has(has)) return true;
-  if (BARE_BACK_OFF.test(has)) return true;
+  if (BARE_BACK_OFF.test(has) || (UNKNOWN_END.test(wanted) && UNKNOWN_END.test(has))) return true;
   if (PULL_BACK_OFF.test(wanted) || PULL_BACK_OFF.test(has)) return pullWords(wanted) === pullWords(has);
   return BACK_OFF.test(wanted) && wanted.replace(BACK_OFF, '') === has.replace(BACK_OFF, '');
 }
 
+/** Each has words of its own for an end that nobody saw. */
+const UNKNOWN_END = /^(?:The container could not be located when the pod was |the pod has ended and the runtime did not say )/;
 /** Whether it tries or waits to try again is a matter of when it last looked at the pod. */
 const PULL_REASONS: ReadonlySet<string> = new Set(['ErrImagePull', 'ImagePullBackOff']);
 const PULL_BACK_OFF = /^Back-off pulling image "[^"]*"(?:: ErrImagePull: |: )/;
