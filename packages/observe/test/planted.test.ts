@@ -2,11 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExpectedKind } from '@actorlet/kubelet/machines/foundation/observerLedger.ts';
+import type { KubeApi } from '@actorlet/kubelet/ports/kube.ts';
 import type { Cri } from '@actorlet/kubelet/ports/ports.ts';
 import { expect, test } from 'vitest';
 import { markdownOfObserved, NOTHING_OBSERVED, withLedger } from '../../../bench/conformance/observed.ts';
 import { BUGS } from '../../../test/cluster/observe/planted/bugs.ts';
 import { LIES } from '../../../test/cluster/observe/planted/lies.ts';
+import { KubeBorder } from '../src/border/api/kube.ts';
 import { Expectations } from '../src/border/expectations.ts';
 import { Pace } from '../src/border/pace.ts';
 import { CriBorder } from '../src/border/runtime/cri.ts';
@@ -123,13 +125,27 @@ test('nothing is begun of a pod that the tree has no more', () => {
   expect(expectations.ledger().disagreements).toEqual([]);
 });
 
+test('a static pod that has ended is given no mirror', () => {
+  const named = [true, false].map((isRunning) => {
+    const { clock, expectations, untilMs } = ticking();
+    const border = new KubeBorder({} as KubeApi, { clock, expectations, stateOf: () => undefined, isRunning: () => isRunning, gates: {} });
+    const metadata = { name: 'fixed', namespace: 'default', annotations: { 'kubernetes.io/config.mirror': 'u' } };
+    const request = { verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { metadata } } as const;
+    void border.request(request, { class: 'kube', timeoutMs: null, signal: new AbortController().signal });
+    untilMs(60_000);
+    return expectations.ledger().disagreements.map(({ kind }) => kind);
+  });
+  expect(named).toEqual([['MirrorPod'], []]);
+});
+
 /** `untilMs`: looks every 2 s until then, or until something more is named; answers when that is. */
 function ticking() {
   let [nowMs, fire] = [0, () => {}];
   const setTimeout = (fn: () => void): void => {
     fire = fn;
   };
-  const expectations = new Expectations({ monoMs: () => nowMs, wallMs: () => nowMs, setTimeout, clearTimeout: () => undefined });
+  const clock = { monoMs: () => nowMs, wallMs: () => nowMs, setTimeout, clearTimeout: () => undefined };
+  const expectations = new Expectations(clock);
   const untilMs = (ms = Number.POSITIVE_INFINITY): number => {
     const named = expectations.ledger().disagreements.length;
     while (nowMs < ms && (Number.isFinite(ms) || expectations.ledger().disagreements.length === named)) {
@@ -139,7 +155,7 @@ function ticking() {
     }
     return nowMs;
   };
-  return { expectations, untilMs };
+  return { clock, expectations, untilMs };
 }
 
 test('what a pod waited for of which something was named says nothing of the machine', () => {

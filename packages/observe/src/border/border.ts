@@ -47,7 +47,10 @@ export function observedPorts(outside: Ports, { config, stateDir, load }: Observ
   const kube =
     outside.kube === undefined
       ? null
-      : new KubeBorder(outside.kube, { clock, expectations, stateOf: (id) => cri.listings.stateOf(id), gates: config.config.featureGates });
+      : new KubeBorder(outside.kube, {
+          ...{ clock, expectations, gates: config.config.featureGates },
+          ...{ stateOf: (id) => cri.listings.stateOf(id), isRunning: (uid) => cri.listings.isRunning(uid) },
+        });
   const podOf = (uid: string): string => podNamed(kube, uid);
   const cri: CriBorder = new CriBorder(outside.cri, {
     clock,

@@ -57,6 +57,15 @@ const REFUSED_WATCH_AGAIN_MS = 600_000;
 /** What stands in the place of a token: nobody is given it. */
 const NO_TOKEN = 'observed';
 
+interface KubeBorderOptions {
+  clock: Clock;
+  expectations: Expectations;
+  stateOf: StateOf;
+  /** A container of this pod runs. */
+  isRunning(uid: string): boolean;
+  gates: Readonly<Record<string, boolean>>;
+}
+
 export class KubeBorder {
   readonly #kube: KubeApi;
   readonly #clock: Clock;
@@ -70,14 +79,16 @@ export class KubeBorder {
   #renewedBefore: { ms: number; askedMs: number } | null = null;
 
   readonly #stateOf: StateOf;
+  readonly #isRunning: KubeBorderOptions['isRunning'];
 
   readonly #gates: Readonly<Record<string, boolean>>;
 
   /** `gates`: as the configuration of the kubelet sets them. */
-  constructor(kube: KubeApi, o: { clock: Clock; expectations: Expectations; stateOf: StateOf; gates: Readonly<Record<string, boolean>> }) {
+  constructor(kube: KubeApi, o: KubeBorderOptions) {
     this.#kube = kube;
     this.#gates = o.gates;
     this.#stateOf = o.stateOf;
+    this.#isRunning = o.isRunning;
     this.#clock = o.clock;
     this.#expectations = o.expectations;
     this.#seen = new SeenObjects(o.clock, o.expectations);
@@ -143,7 +154,10 @@ export class KubeBorder {
           const isMirror = isRecord(pod?.metadata.annotations) && pod.metadata.annotations[ANNOTATION_MIRROR] !== undefined;
           return pod !== undefined && isMirror && isRecord(annotations) ? { ok: true, code: 201, body: pod } : undefined;
         };
-        return this.#until({ kind: 'MirrorPod', pod: `${namespace}/${name}`, uid: '', what: 'made the mirror pod' }, look, opts);
+        const uid = isRecord(annotations) ? String(annotations[ANNOTATION_MIRROR]) : '';
+        // A kubelet makes none for a pod that has ended.
+        const isJudged = () => this.#isRunning(uid);
+        return this.#until({ kind: 'MirrorPod', pod: `${namespace}/${name}`, uid: '', what: 'made the mirror pod', isJudged }, look, opts);
       }
       case 'nodeStatus':
         return this.#nodeStatus(body, opts);

@@ -68,6 +68,11 @@ export class RuntimeListings {
     return this.#states.get(containerId);
   }
 
+  /** Whether a container of this pod runs. */
+  isRunning(uid: string): boolean {
+    return [...this.#states].some(([id, state]) => state === 'CONTAINER_RUNNING' && this.#subjects.get(id)?.uid === uid);
+  }
+
   /** From an answer that the tree was given. */
   learn(answer: Answer): void {
     if (answer.method === 'ListContainers') {
