@@ -208,8 +208,10 @@ describe('beside a kubelet that makes other choices', () => {
   it('has the words of a failed pull once, however often the kubelet backs off, and waits for those of one that hangs', async () => {
     await using b = await beside({ ports: silentOf('hung') });
     const { h } = b;
-    create(b, 'absent', { life: 'pullError=no such host' });
     const waiting = (status: Status) => status?.containerStatuses?.[0]?.state.waiting;
+    create(b, 'a-never', { container: { imagePullPolicy: 'Never' } });
+    await h.until('it is not pulled', () => waiting(inApi(b, 'a-never')?.status)?.reason === 'ErrImageNeverPull');
+    create(b, 'absent', { life: 'pullError=no such host' });
     await h.until('the kubelet backs off', () => waiting(inApi(b, 'absent')?.status)?.reason === 'ImagePullBackOff', 300_000);
     await h.advance(90_000);
     expect(waiting(b.status('absent'))?.message).toMatch(/no such host$/);

@@ -151,7 +151,8 @@ function podNamed(kube: KubeBorder | null, uid: string): string {
   return pod === undefined ? '' : `${pod.metadata.namespace ?? ''}/${pod.metadata.name}`;
 }
 
-const PULL_FAILURES: readonly unknown[] = ['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull'];
+/** That a pod is never to pull says nothing of the image. */
+const PULL_FAILURES: readonly unknown[] = ['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName'];
 
 /** What a pod's status says of an image that the kubelet cannot pull. */
 function pullFailure(kube: KubeBorder | null, image: string, uid?: string): string | null {
