@@ -460,12 +460,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'if (others.length >= 0) await unstage',
   },
   {
-    id: 'logs of pods that run are collected',
-    file: 'src/actors/reclaim/containerGc.ts',
-    find: 'isOver(uid, false) && !runs(uid)',
-    replace: "uid !== ''",
-  },
-  {
     id: 'one log more is kept than may be',
     file: 'src/machines/reclaim/logRotation.ts',
     find: 'o.filesMax - PLAIN_FILES',
