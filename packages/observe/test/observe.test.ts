@@ -690,8 +690,10 @@ describe('whether an object shows a patch', () => {
 
   it('and a pod that the kubelet refused, in words of its own, is believed', () => {
     const refused = { phase: 'Failed', reason: 'OutOfcpu', message: 'Pod was rejected' };
-    expect([isRefused(refused), isRefused({ ...refused, containerStatuses: [{ name: 'a' }] })]).toEqual([true, false]);
-    expect([isRefused({ ...refused, phase: 'Pending' }), isRefused({ phase: 'Failed' })]).toEqual([false, false]);
+    expect([isRefused(refused, {}), isRefused({ ...refused, containerStatuses: [{ name: 'a' }] }, {})]).toEqual([true, false]);
+    expect([isRefused({ ...refused, phase: 'Pending' }, {}), isRefused({ phase: 'Failed' }, {})]).toEqual([false, false]);
+    // One that this tree takes, or refuses for another reason, is at odds.
+    expect([isRefused(refused, { phase: 'Pending' }), isRefused(refused, { reason: 'OutOfpods' })]).toEqual([false, false]);
     const [theirs, own] = [
       'The container could not be located when the pod was terminated',
       'the pod has ended and the runtime did not say how',

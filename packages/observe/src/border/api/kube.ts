@@ -194,7 +194,7 @@ export class KubeBorder {
     };
     const wanted: Wanted = { kind: 'PodStatus', pod: `${namespace}/${name}`, uid, what, oneAtATime: true, isJudged };
     // A tree that begins, or came too late to see a container end, completes what it finds; the kubelet was there, and is believed.
-    if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(status, now.status) || isRefused(now.status)))
+    if (now !== undefined && (this.#seen.hadEnded(uid) || isUnseen(status, now.status) || isRefused(now.status, status)))
       return Promise.resolve({ ok: true as const, code: 200, body: now });
     const missing = (pod: KubeObject): string[] => {
       const wish = withoutOtherEnds(status, pod.status);

@@ -99,10 +99,12 @@ export function hasEnded(status: unknown): boolean {
   return isRecord(status) && isTerminal(status.phase as PodPhase | undefined);
 }
 
-/** It was not taken: a kubelet says why in its own words, and nothing of containers. */
-export function isRefused(status: unknown): boolean {
-  if (!isRecord(status) || status.phase !== 'Failed' || typeof status.reason !== 'string') return false;
-  return !Array.isArray(status.containerStatuses) || status.containerStatuses.length === 0;
+/** Both refuse it: a kubelet says why in its own words, and nothing of containers. `wanted`: a patch, without what is so already. */
+export function isRefused(has: unknown, wanted: unknown): boolean {
+  if (!isRecord(has) || !isRecord(wanted) || has.phase !== 'Failed' || typeof has.reason !== 'string') return false;
+  const { phase = has.phase, reason = has.reason } = wanted;
+  if (phase !== has.phase || reason !== has.reason) return false;
+  return !Array.isArray(has.containerStatuses) || has.containerStatuses.length === 0;
 }
 
 /** Of a pod that has ended: a kubelet that started meanwhile has not seen its sandbox ready. */

@@ -41,12 +41,12 @@ export interface CriBorderOptions {
   expectations: Expectations;
   /** Why the kubelet cannot pull this image, as the status of a pod, or of this one, says it; null: nothing is said. */
   pullFailure(image: string, uid?: string): string | null;
-  /** Names of this pod's containers that need the image. */
-  usersOf(image: string, uid: string): readonly string[];
   /** The same of a container that it cannot make. */
   createFailure(container: { uid: string; name: string }): string | null;
   /** The same of one that it cannot start, where the runtime leaves it as it was created (CRI-O). */
   startFailure(containerId: string): string | null;
+  /** Names of this pod's containers that need the image. */
+  usersOf(image: string, uid: string): readonly string[];
   /** Nothing of this pod has run yet, as its status says. */
   isCreating(uid: string): boolean;
   /** Until when the kubelet backs off before it starts this container again, wall ms; 0: nothing is said. */
@@ -206,7 +206,7 @@ export class CriBorder {
     const sinceMs = this.#o.clock.wallMs() - FIRST_BACK_OFF_MS;
     const look = async () => {
       const id = await this.#imageId(image.image, opts);
-      // That one which was there was asked for again, only what came of it tells.
+      // An image that was there already: what came of it tells that it was asked for again.
       const users = id === null || id !== held ? [] : this.#o.usersOf(asked, of.uid);
       if (id !== null && (users.length === 0 || users.some((name) => this.#listings.isMade({ uid: of.uid, name, sinceMs })))) return id;
       const uid = id === null ? undefined : of.uid;
