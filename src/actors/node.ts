@@ -270,13 +270,9 @@ function inspectedOf({ outside, o, facts, recorder, started, live }: Parts, hist
  */
 function historyFor(config: NodeConfig, clock: Clock, onlooker: NodeOptions['onlooker']): History | null {
   const lookedAt = isLookedAt(config);
-  if (lookedAt || keepsDeaths(config)) return createHistory(clock, { lean: !lookedAt });
+  // Bundles of facts about deaths are made of it, too. A recording of an older release says nothing of them.
+  if (lookedAt || config.flags.deathsMax > 0) return createHistory(clock, { lean: !lookedAt });
   return onlooker === undefined ? null : createHistory(onlooker.clock);
-}
-
-/** Bundles of facts about deaths are made from pods' histories, too. A recording of an older release says nothing of them. */
-function keepsDeaths({ flags }: NodeConfig): boolean {
-  return flags.deathsMax > 0;
 }
 
 /** Whether pods' histories are kept for the page, the recording, or traces. */

@@ -18,11 +18,7 @@ export interface Handling {
 
 /** `fn` in the name of the pod, where the process keeps such notes. */
 export function handlingPod<T>(ports: { readonly handling?: Handling }, uid: string, fn: () => T): T {
-  return ports.handling === undefined ? fn() : ports.handling.of(podSubject(uid), fn);
-}
-
-function podSubject(uid: string): string {
-  return `pod ${uid}`;
+  return ports.handling === undefined ? fn() : ports.handling.of(`pod ${uid}`, fn);
 }
 
 /** A document that one step decodes; `aside` where it is set aside. */

@@ -56,14 +56,10 @@ export function supervisable(root: AnyActorRef, around: (step: () => void) => vo
   return {
     count: () => alive.size,
     working: () => {
-      for (const ref of alive) if (ref._parent !== undefined && !isMachine(ref.logic)) return true;
+      for (const ref of alive) if (ref._parent !== undefined && !('root' in ref.logic)) return true;
       return false;
     },
   };
-}
-
-function isMachine(logic: object): boolean {
-  return 'root' in logic;
 }
 
 /** Runs the dispose function of a callback or observable actor that threw; xstate runs it on stop only. */

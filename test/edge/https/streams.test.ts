@@ -155,6 +155,9 @@ describe('streams', () => {
     ['too few parts', '/exec/default/web?command=x&output=1', {}, 404],
     ['a WebSocket without a port', '/portForward/default/web', { upgrade: 'websocket' }, 400],
     ['a port that is none', '/portForward/default/web?port=70000', { upgrade: 'websocket' }, 400],
+    ['ports in the words of the API server', '/portForward/default/web?ports=80', { upgrade: 'websocket' }, 400],
+    ['a tunnel of another name', '/portForward/default/web', { upgrade: 'websocket', 'sec-websocket-protocol': 'SPDY/3.1+x' }, 400],
+    ['zeros before a port', '/portForward/default/web?port=0000080', { upgrade: 'websocket' }, 101],
     ['no upgrade (trap 31)', '/exec/default/web/main?command=x&output=1', { connection: 'close' }, 500],
   ])('with %s', async (_what, path, headers, expected) => {
     const s = await withRuntime();

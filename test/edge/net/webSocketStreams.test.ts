@@ -96,6 +96,20 @@ describe('a command over WebSocket', () => {
     expect(client.status()).toEqual(success);
   });
 
+  it.each([[[255]], [[255, 0, 0]], [[255, 5]]])(
+    'is over where the client ends a stream with %o, which is no such message',
+    async (message) => {
+      const r = await runtime(4, () => {});
+      const client = connect(await serve(r.url, channels({ stdin: true })));
+      await until(() => (r.commands[0]?.streams.size ?? 0) === 4);
+      client.ws.send(Buffer.from(message));
+      client.send(0, 'more');
+      await client.closed();
+      await until(() => r.commands[0]?.gone === true);
+      expect([client.ended.code, client.text(3), r.commands[0]?.input]).toEqual([1000, '', '']);
+    },
+  );
+
   it('ends at the runtime when the client goes', async () => {
     const r = await runtime(3, () => {});
     const client = connect(await serve(r.url, channels()));

@@ -25,6 +25,8 @@ const condition = (h: VirtualNode, name: string, type: string): PodCondition | u
 const pending = (h: VirtualNode, name: string) => condition(h, name, 'PodResizePending');
 const updates = (h: VirtualNode) =>
   h.calls.filter((c) => c.method === 'UpdateContainerResources').map((c) => c.req as CriRequest<'UpdateContainerResources'>);
+const told = (h: VirtualNode) =>
+  h.calls.filter((c) => c.method === 'UpdatePodSandboxResources').map((c) => c.req as CriRequest<'UpdatePodSandboxResources'>);
 
 const burstable = (cpu: string, memory: string): ResourceRequirements => ({
   requests: { cpu, memory },
@@ -54,8 +56,6 @@ const says = (h: VirtualNode, name: string, resources: ResourceRequirements) => 
 };
 
 describe('the runtime, told what the sandbox may have in all,', () => {
-  const told = (h: VirtualNode) =>
-    h.calls.filter((c) => c.method === 'UpdatePodSandboxResources').map((c) => c.req as CriRequest<'UpdatePodSandboxResources'>);
   const wanted = { requests: { cpu: '200m', memory: '128Mi' }, limits: { cpu: '2', memory: '1Gi' } };
   const refusing = (h: VirtualNode, code: number, details: string) => {
     h.faults.fault = (method) => (method === 'UpdatePodSandboxResources' ? { kind: 'refuse', code, details } : undefined);
@@ -75,6 +75,22 @@ describe('the runtime, told what the sandbox may have in all,', () => {
     ]);
     const first = (method: string) => h.calls.findIndex((c) => c.method === method);
     expect(first('UpdatePodSandboxResources')).toBeLessThan(first('UpdateContainerResources'));
+  });
+
+  it('hears nothing where all that the sandbox may have stays what it was', async ({ h }) => {
+    const given = burstable('100m', '64Mi');
+    await up(h, 'web', given, {
+      spec: {
+        containers: [
+          { name: 'main', image: 'busybox:1', resources: given },
+          { name: 'other', image: 'busybox:1' },
+        ],
+      },
+    });
+    const more = { ...given, limits: { ...given.limits, memory: '2Gi' } };
+    resize(h, 'web', more);
+    await h.until('it says so', () => says(h, 'web', more));
+    expect([told(h), updates(h).length]).toEqual([[], 1]);
   });
 
   it('may refuse it: nothing is changed, the pod says why, and it is tried again', async () => {
@@ -163,6 +179,7 @@ describe('a change that fits', () => {
     expect(running(h, 'web').find((c) => c.name === 'main')?.resources).toMatchObject({ memoryLimitInBytes: 768 * MI, cpuShares: 153 });
     expect(running(h, 'web').find((c) => c.name === 'second')?.id).toBe(other);
     expect(updates(h)).toHaveLength(1);
+    expect(told(h).map(({ resources }) => resources?.memoryLimitInBytes)).toEqual([1024 * MI, 1280 * MI]);
     expect(h.violations).toEqual([]);
   });
 

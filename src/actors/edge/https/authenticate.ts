@@ -155,7 +155,7 @@ function cachedReview(
   return async (token, req) => {
     if (reviewer === null)
       return { kind: 'failed', why: 'bearer token: this node belongs to no cluster, so there is nobody to ask about it' };
-    salt ||= hex(ports.entropy.bytes(SALT_BYTES));
+    salt ||= ports.entropy.bytes(SALT_BYTES).join();
     const key = ports.entropy.sha256Hex(`${salt}${token}`);
     const already = known(key) ?? asking.get(key);
     if (already !== undefined) return already;
@@ -177,8 +177,4 @@ function cachedReview(
       turn.leave();
     }
   };
-}
-
-function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (b) => b.toString(16).padStart(2, '0')).join('');
 }

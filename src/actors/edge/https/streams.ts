@@ -189,9 +189,7 @@ function specOf(record: PodRecord, name: string): Pick<Container, 'tty'> | undef
 /** WebSocket clients name their ports beforehand; SPDY clients name them per stream. Undefined where one is no port. */
 function forwardedPorts(req: HttpRequest): number[] | undefined {
   if ((req.headers.upgrade ?? '').toLowerCase() !== 'websocket') return [];
-  const texts = [...req.query.getAll('port'), ...req.query.getAll('ports')].flatMap((p) => p.split(','));
-  const ports = texts.map((p) => (/^\d{1,5}$/.test(p) ? Number(p) : 0));
-  // With tunnelled SPDY the ports are named per stream there too.
-  if (ports.length === 0) return (req.headers['sec-websocket-protocol'] ?? '').includes('SPDY/3.1') ? [] : undefined;
+  const texts = req.query.getAll('port').join().split(',');
+  const ports = texts.map((p) => (/^\d+$/.test(p) ? Number(p) : 0));
   return ports.every((p) => p >= 1 && p <= PORT_MAX) ? ports : undefined;
 }

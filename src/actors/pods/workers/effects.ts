@@ -124,7 +124,11 @@ export class Effects implements WorkerIo {
     return result;
   }
 
-  createContainer(input: CreateRequest, signal: AbortSignal): Promise<Created> {
+  /** With a container that starts anew the sandbox may have changed. A refusal holds up no start, as in the kubelet. */
+  async createContainer(input: CreateRequest, signal: AbortSignal): Promise<Created> {
+    const { pod, sandboxId } = input.job;
+    const refusal = await this.#sandboxResources.tell({ pod, before: pod, sandboxId }, (call) => this.acts.one(pod, call, signal));
+    if (refusal !== null) this.acts.ctx.log.warn({ err: refusal, uid: pod.metadata.uid }, 'the runtime does not resize the sandbox');
     return createContainer(this.acts, { ...input, images: this.#images }, signal);
   }
 
@@ -167,7 +171,8 @@ export class Effects implements WorkerIo {
     const { acts } = this;
     const { pod } = input;
     const refusal = await this.#sandboxResources.tell(input, (call) => acts.one(pod, call, signal));
-    if (refusal !== null) return refusal;
+    if (refusal !== null)
+      return `failed to notify runtime for UpdatePodSandboxResources (resource=${input.step.resource}); resize rejected: ${refusal}`;
     const group = (how: 'raise' | 'exact') => resizePodGroup(acts.ctx, { facts: acts.facts(), pod, how }, signal);
     const raised = await group('raise');
     if (raised !== null) return `the cgroup of the pod could not be raised: ${raised.message}`;

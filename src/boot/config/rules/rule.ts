@@ -19,7 +19,7 @@ export function oneOf(path: string): Rule {
   return ({ config, bad }) => {
     const value = getPath(config, path);
     if (typeof value === 'string' && !allowed.includes(value))
-      bad(path, `${JSON.stringify(value)} is not one of ${allowed.map(quoteEmpty).join(', ')}`);
+      bad(path, `${JSON.stringify(value)} is not one of ${allowed.map((text) => text || '""').join(', ')}`);
   };
 }
 
@@ -32,8 +32,4 @@ function wordsOf(path: string): readonly string[] {
     fields = field.fields;
   }
   throw new Error(`the table has no words for ${path}`);
-}
-
-function quoteEmpty(text: string): string {
-  return text === '' ? '""' : text;
 }

@@ -89,6 +89,7 @@ function command(ws: WebSocket, socket: Duplex, streams: CommandStreams): void {
     const [channel, ended] = message;
     if (channel === STDIN) hear('stdin', message.subarray(1));
     else if (channel === RESIZE) hear('resize', message.subarray(1));
+    else if (channel === CLOSE && (message.length !== 2 || Number(ended) > RESIZE)) leave(ws);
     else if (channel === CLOSE && ended === STDIN) running.finish('stdin');
   });
   // The client has gone: so does the command's connection.
@@ -109,6 +110,11 @@ function tell(ws: WebSocket, channel: number, text: string | Buffer): Promise<vo
 /** The last word of a command. */
 function farewell(ws: WebSocket, status: string): void {
   void tell(ws, STATUS, status);
+  leave(ws);
+}
+/** What the client still says is not heard. */
+function leave(ws: WebSocket): void {
+  ws.removeAllListeners('message');
   ws.resume();
   ws.close(1000);
   const timer = setTimeout(() => ws.terminate(), FAREWELL_MS);

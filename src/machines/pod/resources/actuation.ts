@@ -18,6 +18,7 @@ import {
   sameAmounts,
   taking,
   WHOLE_POD,
+  withAmounts,
 } from './amounts.ts';
 import { changedControls, type MemoryControlFacts } from './memoryControl.ts';
 import { effectiveAmounts } from './podLevel.ts';
@@ -32,6 +33,7 @@ export interface ResizeStep {
   name: string;
   resource: Resizable;
   to: Amounts;
+  was: Amounts;
   linux: LinuxContainerResources;
   /** Bytes; the new limit of memory where it is lower than the present one: it is not set below what is in use. */
   lowersTo: number | null;
@@ -85,7 +87,7 @@ export function planResize(input: ResizePlanInput): ResizePlan {
   if (first !== undefined && !inForce.has(WHOLE_POD)) noted.set(WHOLE_POD, first.was);
   return {
     restart,
-    steps: steps.map(({ containerId, name, resource, to, linux, lowersTo }) => ({ containerId, name, resource, to, linux, lowersTo })),
+    steps: steps.map(({ grows: _, ...step }) => step),
     inForce: noted.size === 0 ? inForce : new Map([...inForce, ...noted]),
   };
 }
@@ -130,13 +132,13 @@ function changeOf({ pod, inForce, facts }: ResizePlanInput, container: Container
     // None is not a number that a runtime can be told.
     const linux = resource === 'cpu' ? cpuOf(wanted) : { ...(isThere && after === NONE ? {} : { memoryLimitInBytes: after }), ...controls };
     const lowersTo = resource === 'memory' && after < before ? after : null;
-    steps.push({ containerId: from.id, name: container.name, resource, to, linux, lowersTo, grows });
+    steps.push({ containerId: from.id, name: container.name, resource, to, was, linux, lowersTo, grows });
   }
   return { restart: false, steps, noted };
 }
 
 /** The pod as a whole, after its containers: what it grows by, its cgroup has since the first step. `was` null: nobody knows. */
-function wholeSteps(pod: Pod, was: Amounts | null): (Planned & { was: Amounts })[] {
+function wholeSteps(pod: Pod, was: Amounts | null): Planned[] {
   const to = amountsOf(pod.spec);
   if (was === null) return [];
   return RESIZABLE.filter((r) => !sameAmounts(was, to, r)).map((resource) => {
@@ -144,6 +146,18 @@ function wholeSteps(pod: Pod, was: Amounts | null): (Planned & { was: Amounts })
     const lowersTo = resource === 'memory' && after < before ? after : null;
     return { ...{ containerId: WHOLE_POD, name: WHOLE_POD, resource, to, was, lowersTo }, linux: {}, grows: true };
   });
+}
+
+/** The pod with what it has until these steps are taken. */
+export function beforeSteps(pod: Pod, steps: readonly ResizeStep[]): Pod {
+  const before = <C extends Pick<Container, 'resources'>>(of: C, name: string): C => {
+    let amounts = amountsOf(of);
+    for (const step of steps) if (step.name === name) amounts = taking(amounts, step.was, step.resource);
+    return withAmounts(of, amounts);
+  };
+  const { initContainers = [], containers } = pod.spec;
+  const all = { initContainers: initContainers.map((c) => before(c, c.name)), containers: containers.map((c) => before(c, c.name)) };
+  return { ...pod, spec: { ...before(pod.spec, WHOLE_POD), ...all } };
 }
 
 /** With what a step has set. `from` undefined: of the pod as a whole. */

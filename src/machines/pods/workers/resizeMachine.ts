@@ -6,7 +6,7 @@
 import { assign, sendParent } from 'xstate';
 import { quantityToInteger } from '../../kube/quantity.ts';
 import type { Pod } from '../../kube/types.ts';
-import type { ResizeStep } from '../../pod/resources/actuation.ts';
+import { beforeSteps, type ResizeStep } from '../../pod/resources/actuation.ts';
 import { WHOLE_POD } from '../../pod/resources/amounts.ts';
 import { heldInAll } from '../../pod/resources/podLevel.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
@@ -33,6 +33,8 @@ export interface Update {
   pod: Pod;
   /** The pod's sandbox; '' where it has none. */
   sandboxId: string;
+  /** With what is in force yet. */
+  before: Pod;
   step: ResizeStep;
   /** No other is to follow. */
   last: boolean;
@@ -150,6 +152,7 @@ export const resizeMachine = setup({
         input: ({ context }) => ({
           pod: context.pod,
           sandboxId: context.sandboxId,
+          before: beforeSteps(context.pod, context.steps),
           step: firstOf(context),
           last: context.steps.length === 1,
         }),

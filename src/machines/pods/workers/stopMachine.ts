@@ -39,9 +39,6 @@ interface ContainerEnded {
   type: `xstate.done.actor.stop:${string}`;
   output: Stopped;
 }
-function isEnded(event: PreStopEnded | ContainerEnded): event is ContainerEnded {
-  return event.type !== 'preStop.ended';
-}
 
 interface Context extends StopInput {
   /** Ids of containers whose end is awaited. */
@@ -101,7 +98,7 @@ export const stopMachine = setup({
       enqueue.assign({ left: new Set(tasks.map(({ step }) => step.id)) });
     }),
     noteEnded: enqueueActions(({ context, event, enqueue }) => {
-      if (!isEnded(event)) return;
+      if (event.type === 'preStop.ended') return;
       const { containerId, failure } = event.output;
       const left = new Set([...context.left].filter((id) => id !== containerId));
       for (const id of left) enqueue.sendTo(stopId(id), { type: 'earlier.ended', containerId });

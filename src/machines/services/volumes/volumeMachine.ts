@@ -91,10 +91,6 @@ function renews(context: VolumeContext, source: VolumeSource): boolean {
   return refreshes(source) || context.done?.republish === true;
 }
 
-function isRedefined({ job }: VolumeContext, pod: Pod): boolean {
-  return job === null || redefined(job.pod, pod);
-}
-
 function jobOf(context: VolumeContext): { job: SetUpJob } {
   if (context.job === null) throw new Error(`volume ${keyOf(context.ref)}: set up without a definition`);
   return { job: { ...context.job, first: !context.everMounted } };
@@ -211,7 +207,9 @@ export const volumeMachine = setup({
     sourceChanged: ({ event }) => event.type === 'volume.refresh' && event.changed === true && refreshes(event.volume.source),
     refreshes: ({ context, event }) => event.type === 'volume.refresh' && renews(context, event.volume.source),
     changed: ({ context, event }) =>
-      event.type === 'volume.want' && renews(context, event.volume.source) && isRedefined(context, event.pod),
+      event.type === 'volume.want' &&
+      renews(context, event.volume.source) &&
+      (context.job === null || redefined(context.job.pod, event.pod)),
   },
 }).createMachine({
   id: 'volume',

@@ -4,6 +4,7 @@ import type { Pod } from '../../../../machines/kube/types.ts';
 import { overheadResources, type ResourceFacts, resizedSandbox } from '../../../../machines/pod/resources/resources.ts';
 import type { Update } from '../../../../machines/pods/workers/resizeMachine.ts';
 import type { CriFailure, CriResult } from '../../../../machines/runtime/cri/messages.ts';
+import type { CriRequest } from '../../../../machines/wire/criCalls.ts';
 import type { CriCall } from '../../../runtime/client.ts';
 
 type Act = (call: CriCall) => Promise<CriResult>;
@@ -15,27 +16,26 @@ const UNKNOWN = 2;
 export class SandboxResources {
   readonly #facts: () => ResourceFacts;
   /** What the runtime took last. */
-  #taken = '';
+  #taken: CriRequest<'UpdatePodSandboxResources'> | null = null;
 
   constructor(facts: () => ResourceFacts) {
     this.#facts = facts;
   }
 
-  /** Tells the runtime of a resize. Null: the runtime takes it, or does not know the call. Else why the change is refused. */
-  async tell({ pod, sandboxId, step }: Update, act: Act): Promise<string | null> {
+  /** Of changes alone, as the kubelet. Null: the runtime takes it, or does not know the call. Else why the change is refused. */
+  async tell({ pod, before, sandboxId }: Pick<Update, 'pod' | 'before' | 'sandboxId'>, act: Act): Promise<string | null> {
     if (sandboxId === '') return null;
     const request = this.#request(pod, sandboxId);
-    const key = JSON.stringify(request);
-    if (key === this.#taken) return null;
-    const result = await act({ method: 'UpdatePodSandboxResources', request });
-    if (result.ok || isUnimplemented(result.error)) {
-      this.#taken = key;
-      return null;
+    const known = this.#taken?.podSandboxId === sandboxId ? this.#taken : this.#request(before, sandboxId);
+    if (JSON.stringify(request) !== JSON.stringify(known)) {
+      const result = await act({ method: 'UpdatePodSandboxResources', request });
+      if (!result.ok && !isUnimplemented(result.error)) return result.error.details;
     }
-    return `failed to notify runtime for UpdatePodSandboxResources (resource=${step.resource}); resize rejected: ${result.error.details}`;
+    this.#taken = request;
+    return null;
   }
 
-  #request(pod: Pod, podSandboxId: string) {
+  #request(pod: Pod, podSandboxId: string): CriRequest<'UpdatePodSandboxResources'> {
     const facts = this.#facts();
     const overhead = overheadResources(pod, facts);
     return { podSandboxId, ...(overhead === undefined ? {} : { overhead }), resources: resizedSandbox(pod, facts) };

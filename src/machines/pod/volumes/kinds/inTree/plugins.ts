@@ -61,13 +61,10 @@ function ebsVolumeId(id: string): Built<string> {
   } catch {
     return because(`Invalid disk name (${id}): it has an invalid URL escape`);
   }
-  if (/[\s\\^`{}|%]/.test(authority) || /:(?!\d*$)/.test(authority) || hasControl(id)) {
+  if (/[\s\\^`{}|%]/.test(authority) || /:(?!\d*$)/.test(authority) || [...id].some((c) => c < ' ' || c === '\x7f')) {
     return because(`Invalid disk name (${id}): it is not a URL`);
   }
   return /^vol-[^/]*$/.test(volume) ? built(volume) : because(`Invalid format for AWS volume (${id})`);
-}
-function hasControl(text: string): boolean {
-  return [...text].some((c) => c < ' ' || c === '\x7f');
 }
 
 const awsEbs: InTreePlugin = {
