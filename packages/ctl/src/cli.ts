@@ -11,6 +11,7 @@ import type { Asked, Format, Runner } from './asked.ts';
 import { addActCommands } from './commands/acts/acts.ts';
 import { addPodCommands, addShowCommands } from './commands/show/shown.ts';
 import { addToolCommands } from './commands/tools.ts';
+import { inOwnWords } from './habits.ts';
 import type { CtlIo } from './io.ts';
 import { labelSelector } from './labelSelector.ts';
 
@@ -56,7 +57,7 @@ export async function runCtl(io: CtlIo): Promise<number> {
         return EXIT.ok;
       }
     }
-    await parserOf(runner).parseAsync(io.argv.length === 0 ? ['--help'] : [...io.argv], {}, (_error, _args, output) => {
+    await parserOf(runner).parseAsync(io.argv.length === 0 ? ['--help'] : inOwnWords(io.argv), {}, (_error, _args, output) => {
       if (output !== '') io.out(`${output}\n`);
     });
   } catch (error) {
@@ -96,9 +97,11 @@ function parserOf(runner: Runner) {
     .option('namespace', { alias: 'n', type: 'string', describe: 'only pods of this namespace' })
     .option('all-namespaces', { alias: 'A', type: 'boolean', default: false, describe: 'pods of every namespace, as without -n' })
     .option('selector', { alias: 'l', type: 'string', describe: 'only pods with these labels: app=web,!canary,zone in (a,b)' });
+  const lists = () => new Set((options as unknown as { getOptions(): { array: readonly string[] } }).getOptions().array);
   const parser = addToolCommands(addPodCommands(addActCommands(addShowCommands(options, runner), runner), runner), runner);
   return parser
     .parserConfiguration({ 'populate--': true })
+    .middleware((args) => lastSaid(args, lists()), true)
     .demandCommand(1, 'say what to do')
     .strict()
     .alias('help', 'h')
@@ -113,6 +116,12 @@ function parserOf(runner: Runner) {
       // A handler's own error passes through; everything else is a matter of usage.
       throw error ?? new CtlError(EXIT.usage, lacking(message, y) ?? `${message}${meant(message, y, io.argv)} (actorctl --help)`);
     });
+}
+
+/** Of an option that is given twice the last one holds, as with kubectl. */
+function lastSaid(args: Record<string, unknown>, lists: ReadonlySet<string>): void {
+  for (const [name, value] of Object.entries(args))
+    if (Array.isArray(value) && name !== '_' && name !== '--' && !lists.has(name)) args[name] = value.at(-1);
 }
 
 /** Which argument a command lacks, in place of yargs' count of arguments; null: it lacks none. */

@@ -7,9 +7,10 @@ import { renderTable } from '@actorlet/kubelet/machines/text/table.ts';
 import { podStatus } from '@actorlet/shown/src/pods/podStatus.ts';
 import type { PodSummary } from '@actorlet/shown/src/pods/podSummary.ts';
 
-/** `wide`: with what else is known of each. `namespace`: pods of others are left out; '' or absent: none are. */
-export function renderPods(pods: readonly PodSummary[], o: { wide?: boolean; namespace?: string } = {}): string[] {
-  const { namespace = '' } = o;
+/** `wide`: with what else is known of each. `namespace`: pods of others are left out; '' or absent: none are. `of`: of how many these were chosen. */
+export function renderPods(pods: readonly PodSummary[], o: { wide?: boolean; namespace?: string; of?: number } = {}): string[] {
+  const { namespace = '', of = 0 } = o;
+  if (pods.length === 0 && namespace === '' && of > 0) return [`None of the ${of} pods of this node has these labels.`];
   if (pods.length === 0) return [namespace === '' ? 'No pods on this node.' : `No pods in namespace ${namespace} on this node.`];
   const rows = pods.map((p) => [
     p.namespace,

@@ -4,6 +4,7 @@ import { findSummary, podMeant } from '@actorlet/kubelet/machines/edge/findPod.t
 import { actorsMeant } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { expect, it } from 'vitest';
 import { runCtl } from '../src/cli.ts';
+import { inOwnWords } from '../src/habits.ts';
 
 async function ctl(argv: readonly string[]): Promise<{ code: number; out: string; err: string }> {
   let [out, err] = ['', ''];
@@ -75,6 +76,19 @@ it('takes no word for an option, and says where a command to run begins', async 
   expect((await ctl(['pods', 'x'])).err).not.toContain('did you mean');
   expect((await ctl(['exec', 'web', 'ls', '/'])).err).toContain('what is to run comes after --');
   expect((await ctl(['pods', '--nmaespace=x'])).err).toContain('(did you mean --namespace?)');
+});
+
+it('takes the words of kubectl', async () => {
+  expect(inOwnWords(['get', 'pods', '-ojson', '-nshop'])).toEqual(['get', 'pods', '-o', 'json', '-n', 'shop']);
+  expect(inOwnWords(['pods', '-o=yaml', '-n', 'shop'])).toEqual(['pods', '-o=yaml', '-n', 'shop']);
+  expect(inOwnWords(['why', 'pod', 'web', '-oyaml'])).toEqual(['why', 'pod/web', '-o', 'yaml']);
+  for (const as of ['pod', '-n', 'node']) expect(inOwnWords(['why', as])).toEqual(['why', as]);
+  expect(inOwnWords(['exec', 'po', 'web', '--', 'ls', '-ox'])).toEqual(['exec', 'pod/web', '--', 'ls', '-ox']);
+  expect(inOwnWords(['help', 'node', 'drain'])).toEqual(['node', 'drain', '--help']);
+  expect(await ctl(['help', 'pods'])).toMatchObject({ code: 0, out: expect.stringContaining('actorctl pods [name]') as string });
+  // Of what is said twice, the last holds.
+  expect((await ctl(['pods', '--socket', '/first', '--socket', '/second'])).err).toContain('/second does not exist');
+  expect((await ctl(['version', '--client', '-ojson'])).out).toMatch(/^\{\s*"actorctl": "v/);
 });
 
 it('finds a static pod without its node name, in a namespace too', () => {

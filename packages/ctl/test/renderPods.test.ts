@@ -9,6 +9,7 @@ import { renderPods } from '../src/render.ts';
 it('says in which namespace there is no pod', () => {
   expect(renderPods([], { namespace: 'shop' })).toEqual(['No pods in namespace shop on this node.']);
   expect(renderPods([])).toEqual(['No pods on this node.']);
+  expect(renderPods([], { of: 3 })).toEqual(['None of the 3 pods of this node has these labels.']);
 });
 
 it('has the status of kubectl within 80 columns', () => {

@@ -6,7 +6,7 @@ import { printable } from '@actorlet/kubelet/machines/text/table.ts';
 import { GIT_VERSION } from '@actorlet/kubelet/machines/version.ts';
 import type { NodeFactsPage } from '@actorlet/shown/src/nodePage.ts';
 import type { Argv } from 'yargs';
-import type { Common, Runner } from '../asked.ts';
+import { type Common, printData, type Runner } from '../asked.ts';
 import { completionScript, SHELLS } from './completion.ts';
 import { addInjectCommand } from './inject/injectArgs.ts';
 import { addRecordCommand } from './replay/recordArgs.ts';
@@ -172,11 +172,14 @@ function addAboutCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: Ru
           .option('client', { type: 'boolean', default: false, describe: 'of this program alone' })
           .example('$0 version --client', 'without a daemon'),
       async (args) => {
-        io.out(`actorctl ${GIT_VERSION}\n`);
-        if (args.client) return;
-        await run(async ({ client }) => {
-          const { version, name } = (await client.json('/node')) as NodeFactsPage;
-          io.out(`actorlet ${printable(version || 'of no version')} (node ${printable(name)})\n`);
+        const asData = args.json || args.output === 'json' || args.output === 'yaml';
+        if (!asData) io.out(`actorctl ${GIT_VERSION}\n`);
+        if (args.client && !asData) return;
+        await run(async (asked) => {
+          const { version, name } = args.client ? { version: '', name: '' } : ((await asked.client.json('/node')) as NodeFactsPage);
+          const daemon = args.client ? {} : { actorlet: version, node: name };
+          if (asData) printData(asked, { actorctl: GIT_VERSION, ...daemon });
+          else io.out(`actorlet ${printable(version || 'of no version')} (node ${printable(name)})\n`);
           return EXIT.ok;
         })(args);
       },

@@ -89,7 +89,7 @@ export function pods(o: { name?: string; objects?: boolean } = {}): Command {
       );
       return EXIT.ok;
     }
-    const lines = renderPods(shown, { wide: asked.format === 'wide', namespace });
+    const lines = renderPods(shown, { wide: asked.format === 'wide', namespace, of: answer.pods.length });
     if (shown.length === 0) print(asked, lines);
     else printTable(asked, lines, 'WORKER');
     for (const lost of answer.lost ?? []) io.err(`${printable(lost)}: actorctl why node\n`);

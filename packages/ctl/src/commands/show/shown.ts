@@ -58,10 +58,17 @@ export function addShowCommands<T extends Common>(y: Argv<T>, { run }: Runner): 
 export function addPodCommands<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
   return addKubectlCommands(addDeathCommands(addContainerCommands(y, { run }), { run }), { run })
     .command(
-      'pods',
-      'the pods of this node',
-      (c) => c.option('watch', WATCH).example('$0 pods -n shop -o wide', 'those of one namespace, with address and source'),
-      (args) => run(args.watch ? watching(pods()) : pods())(args),
+      ['pods [name]', 'pod', 'po'],
+      'the pods of this node, or one of them',
+      (c) =>
+        c
+          .positional('name', { ...POD, demandOption: false, default: '' })
+          .option('watch', WATCH)
+          .example('$0 pods -n shop -o wide', 'those of one namespace, with address and source'),
+      (args) => {
+        const command = args.name === '' ? pods() : pods({ name: args.name, objects: true });
+        return run(args.watch ? watching(command) : command)(args);
+      },
     )
     .command(
       'why <pod>',
@@ -86,11 +93,12 @@ export function addPodCommands<T extends Common>(y: Argv<T>, { run }: Runner): A
       (c) =>
         c
           .positional('pod', { type: 'string', describe: 'name, namespace/name or UID' })
+          .option('for', { type: 'string', describe: 'the same, in the words of kubectl: pod/NAME' })
           .option('since', SINCE)
           .option('watch', WATCH)
           .example('$0 events --since 10m', 'those of the last ten minutes'),
       (args) => {
-        const command = events({ pod: args.pod, sinceMs: sinceMs(args.since) });
+        const command = events({ pod: args.for ?? args.pod, sinceMs: sinceMs(args.since) });
         return run(args.watch ? watching(command) : command)(args);
       },
     );
