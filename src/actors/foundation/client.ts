@@ -39,7 +39,8 @@ export class PeerCalls {
     } catch (error) {
       this.#ended(key);
       if (signal?.aborted === true) this.#put(givenUp(this.#words, of));
-      else this.failed(of, withoutSecrets(wordsOf(error), secrets));
+      // As events of pods have it, so that nobody reads it twice.
+      else this.failed(of, withoutSecrets(error instanceof CriError ? error.details : messageOf(error), secrets));
       throw error;
     }
   }
@@ -70,11 +71,6 @@ export class PeerCalls {
     this.#words = words;
     this.#o.publish(words);
   }
-}
-
-/** As events of pods have it, so that nobody reads it twice. */
-function wordsOf(error: unknown): string {
-  return error instanceof CriError ? error.details : messageOf(error);
 }
 
 /** Of an actor that publishes them as its own view. */

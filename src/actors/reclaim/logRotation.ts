@@ -36,11 +36,6 @@ const REOPEN_TIMEOUT_MS = 10_000;
 /** Codes of calls that were cancelled, not answered in time, or cut off: they may have their effect yet. */
 const UNANSWERED: ReadonlySet<number> = new Set([1, 4, 14]);
 
-/** The runtime said no, and does nothing. */
-function refuses(error: unknown): boolean {
-  return error instanceof CriError && !UNANSWERED.has(error.code);
-}
-
 interface Log {
   id: string;
   pod: Pick<ListedPod, 'uid' | 'name' | 'namespace'>;
@@ -153,7 +148,8 @@ class Rotation implements Sweeping {
       await this.#reopen(log, signal);
     } catch (error) {
       // Not where the runtime may open it yet: it would write into a file that loses its name here. The next sweep asks again.
-      if (refuses(error) && (await this.#size(`${dir}/${name}`)) === null) await fs.rename(aside, `${dir}/${name}`);
+      if (error instanceof CriError && !UNANSWERED.has(error.code) && (await this.#size(`${dir}/${name}`)) === null)
+        await fs.rename(aside, `${dir}/${name}`);
       throw error;
     }
   }

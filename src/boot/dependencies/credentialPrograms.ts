@@ -5,7 +5,7 @@ import { access, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readRegular } from '@actorlet/process/src/regularFile.ts';
 import { parseDocument } from 'yaml';
-import { type CredentialProvider, readProviders } from '../../machines/runtime/imagePuller/credentialProviders.ts';
+import { readProviders } from '../../machines/runtime/imagePuller/credentialProviders.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { parseGoDuration } from '../../machines/text/go/goDuration.ts';
 import type { Clock, CredentialPrograms } from '../../ports/ports.ts';
@@ -35,12 +35,11 @@ export async function loadCredentialPrograms(
     if (why !== null) wrong.push({ where: `${DIR_FLAG} ${dir}`, what: `the program of provider ${JSON.stringify(provider.name)} ${why}` });
   }
   if (wrong.length > 0) throw new StartError('the credential providers cannot be used', wrong);
-  const env = (provider: CredentialProvider) => ({ ...o.env, ...Object.fromEntries(provider.env.map((e) => [e.name, e.value])) });
   return {
     providers,
     run: (provider, input, { timeoutMs, signal }) =>
       runProgram(
-        { command: join(dir, provider.name), args: provider.args, env: env(provider), input },
+        { command: join(dir, provider.name), args: provider.args, env: o.env, settings: provider.env, input },
         { clock: o.clock, limitMs: timeoutMs, signal },
       ),
   };

@@ -2,17 +2,22 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { startProcess } from '@actorlet/process/src/startProcess.ts';
+import { withoutSecrets } from '../../machines/pod/peers/withoutSecrets.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { Clock } from '../../ports/ports.ts';
 
 const OUTPUT_BYTES_MAX = 1024 * 1024;
 const ERROR_CHARACTERS_MAX = 300;
+/** Of what it prints to its error output: secrets are looked for in all of it. */
+const WORDS_CHARS_MAX = 32 * 1024;
 
 export interface Program {
   /** A path, or a name that is looked for in PATH. */
   command: string;
   args: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
+  /** Over `env`. They are secret, and so are the arguments beside them. */
+  settings?: readonly { name: string; value: string }[];
   /** On its standard input; absent: there is none. */
   input?: string;
 }
@@ -28,7 +33,7 @@ export function runProgram(program: Program, o: { clock: Clock; limitMs: number;
     let child: ChildProcess;
     try {
       child = startProcess(program.command, [...program.args], {
-        env: program.env,
+        env: { ...program.env, ...Object.fromEntries(program.settings?.map(({ name, value }) => [name, value]) ?? []) },
         stdio: [program.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
         detached: true,
       });
@@ -64,7 +69,7 @@ export function runProgram(program: Program, o: { clock: Clock; limitMs: number;
       else out.push(chunk);
     });
     stderr?.on('data', (chunk: Buffer) => {
-      words = `${words}${chunk.toString('utf8')}`.slice(-4 * ERROR_CHARACTERS_MAX);
+      words = `${words}${chunk.toString('utf8')}`.slice(-WORDS_CHARS_MAX);
     });
     // A program that does not read its input may still know the answer: its end decides.
     stdin?.on('error', () => {});
@@ -77,7 +82,11 @@ export function runProgram(program: Program, o: { clock: Clock; limitMs: number;
       over();
       if (why !== undefined) reject(why);
       else if (code !== 0)
-        reject(new Error(`ended with ${code === null ? `signal ${signal ?? ''}` : `exit code ${code}`}${quoted(words)}`));
+        reject(
+          new Error(
+            `ended with ${code === null ? `signal ${signal ?? ''}` : `exit code ${code}`}${quoted(withoutSecrets(words, secretsOf(program)))}`,
+          ),
+        );
       else resolve(Buffer.concat(out).toString('utf8'));
     });
   });
@@ -92,6 +101,12 @@ function startFailure(error: unknown, command: string): string {
   if (code === 'ENOENT') return NO_PROGRAM;
   if (code === 'EACCES' && !command.includes('/')) return `${NO_PROGRAM}, as far as this user may look (EACCES)`;
   return `cannot be run: ${code || messageOf(error)}`;
+}
+
+/** Of an argument that is a flag, its value. */
+function secretsOf({ args, settings }: Program): string[] {
+  if (settings === undefined) return [];
+  return [...settings.map(({ value }) => value), ...args.map((arg) => arg.replace(/^-[^=]*=?/, ''))];
 }
 
 /** For people. Long runs of what keys and tokens are made of are blacked out. */

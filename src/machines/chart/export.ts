@@ -29,7 +29,7 @@ function stateConfig(state: ChartState, o: { dialect: Dialect; root?: boolean })
   if (always.length > 0) config.always = always;
   const after = grouped(
     plain.filter((t) => t.event.startsWith('xstate.after.')),
-    afterKey,
+    (t) => /^xstate\.after\.([^.]+)\./.exec(t.event)?.[1] ?? t.event,
     dialect,
   );
   if (after !== null) config.after = after;
@@ -66,10 +66,6 @@ function isOfInvoke({ event }: ChartTransition, state: ChartState): boolean {
   return state.invokes.some(
     ({ id }) => event === `xstate.done.actor.${id}` || event === `xstate.error.actor.${id}` || event === `xstate.snapshot.${id}`,
   );
-}
-
-function afterKey(t: ChartTransition): string {
-  return /^xstate\.after\.([^.]+)\./.exec(t.event)?.[1] ?? t.event;
 }
 
 function grouped(list: readonly ChartTransition[], keyOf: (t: ChartTransition) => string, dialect: Dialect): Config | null {

@@ -77,6 +77,16 @@ describe('a credential program', () => {
     expect(JSON.stringify(lines)).not.toContain('hush');
   });
 
+  it('that repeats what it was told when it fails is quoted without it', async () => {
+    const script = `printf '%s ' "$1" "$2" "$OVER" "$S" "failed" >&2; exit 3`;
+    const env = [
+      { name: 'OVER', value: 'p w' },
+      { name: 'S', value: 'öx' },
+    ];
+    const it = plugin(script, { exec: { args: ['--key=a1b2', 'one line\nand one more'], env } });
+    await expect(it.current()).rejects.toThrow('ended with exit code 3: --key=*** *** *** *** failed');
+  });
+
   it('runs once for many callers, and again when what it gave has ended', async () => {
     const end = new Date(NOW_MS + 600_000).toISOString();
     const it = plugin(credential({ token: 't', expirationTimestamp: end }));

@@ -124,7 +124,10 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
         ...files.tls,
         ...(given.cert === undefined || files.tls.cert !== undefined ? {} : { cert: given.cert, key: given.key }),
       };
-      const same = joined !== undefined && joined.of === files.generation && sameBytes(joined.tls.cert, bufferOf(tls.cert));
+      const same =
+        joined !== undefined &&
+        joined.of === files.generation &&
+        sameBytes(joined.tls.cert, Buffer.isBuffer(tls.cert) ? tls.cert : undefined);
       const context = same && joined !== undefined ? joined.context : contextOf(tls);
       joined = { of: files.generation, generation: same ? (joined?.generation ?? 1) : (joined?.generation ?? 0) + 1, tls, context, token };
       return joined;
@@ -150,7 +153,4 @@ function ofThisMachine(): string[] | undefined {
 
 function sameBytes(a: unknown, b: Buffer | undefined): boolean {
   return a === undefined ? b === undefined : b !== undefined && Buffer.isBuffer(a) && a.equals(b);
-}
-function bufferOf(value: unknown): Buffer | undefined {
-  return Buffer.isBuffer(value) ? value : undefined;
 }

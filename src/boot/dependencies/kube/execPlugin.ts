@@ -102,8 +102,9 @@ function run(
   info: string,
   o: { clock: Clock; env: Readonly<Record<string, string | undefined>>; limitMs?: number },
 ): Promise<string> {
-  const env = { ...o.env, ...Object.fromEntries(config.env.map((e) => [e.name, e.value])), KUBERNETES_EXEC_INFO: info };
-  return runProgram({ command: config.command, args: config.args, env }, { clock: o.clock, limitMs: o.limitMs ?? EXEC_LIMIT_MS });
+  const { command, args } = config;
+  const settings = [...config.env, { name: 'KUBERNETES_EXEC_INFO', value: info }];
+  return runProgram({ command, args, env: o.env, settings }, { clock: o.clock, limitMs: o.limitMs ?? EXEC_LIMIT_MS });
 }
 
 function decode(config: ExecConfig, text: string): ExecCredential {

@@ -78,7 +78,8 @@ async function walk(stack: FileHandle[], path: readonly Part[]): Promise<void> {
       continue;
     }
     const at = stack.at(-1) ?? root;
-    const next = await openOne(at, name);
+    // Null: there is nothing of that name. A link is opened itself.
+    const next = await ifThere(open(`${fdPath(at)}/${name}`, O_PATH | O_NOFOLLOW));
     if (next === null) {
       makes += 1;
       if (linked) throw new SubPathError('create', `a link leads to ${name}, which is not there`);
@@ -107,11 +108,6 @@ async function walk(stack: FileHandle[], path: readonly Part[]): Promise<void> {
     await closeTo(1);
     left.unshift(...partsOf(target.slice(real.length), true));
   }
-}
-
-/** Null: there is nothing of that name. A link is opened itself. */
-function openOne(dir: FileHandle, name: string): Promise<FileHandle | null> {
-  return ifThere(open(`${fdPath(dir)}/${name}`, O_PATH | O_NOFOLLOW));
 }
 
 /** A directory with the mode of the volume's own, setgid and sticky bits included. None: something else is there now. */

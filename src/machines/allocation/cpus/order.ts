@@ -22,16 +22,16 @@ export function unitsInOrder(
   free: readonly Cpu[],
   { outer, level }: { outer: 'node' | 'socket'; level: Exclude<Level, 'cache'> },
 ): number[] {
-  const parent = { node: outer === 'node' ? null : 'socket', socket: outer === 'socket' ? null : 'node', core: inner(outer) } as const;
+  const parent = {
+    node: outer === 'node' ? null : 'socket',
+    socket: outer === 'socket' ? null : 'node',
+    core: outer === 'node' ? 'socket' : 'node',
+  } as const;
   const above = parent[level];
   if (above === null) return fewestFirst(byUnit(free, level).keys(), byUnit(free, level));
   const all = byUnit(free, level);
   const those = byUnit(free, above);
   return unitsInOrder(free, { outer, level: above }).flatMap((unit) => fewestFirst(byUnit(those.get(unit) ?? [], level).keys(), all));
-}
-
-function inner(outer: 'node' | 'socket'): 'node' | 'socket' {
-  return outer === 'node' ? 'socket' : 'node';
 }
 
 /** Then by number. */

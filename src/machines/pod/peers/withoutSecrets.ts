@@ -1,7 +1,7 @@
 /** Answers of lower layers without the secrets that their calls carried. Pure. */
 import { KnownSecrets } from '../../data/knownSecrets.ts';
 
-/** Shorter values may be a part of any word: they are looked for as words of their own. */
+/** Shorter values may be a part of any word: they are looked for between spaces and signs. */
 const ANYWHERE_MIN = 8;
 
 /** An error without the secrets that its call carried. */
@@ -9,8 +9,12 @@ export function withoutSecrets(error: string, secrets: readonly string[]): strin
   const known = new KnownSecrets();
   for (const secret of secrets) if (secret.length >= ANYWHERE_MIN) known.add(secret, MASK);
   const short = new Set(secrets.filter((s) => s !== '' && s.length < ANYWHERE_MIN));
-  const long = known.without(error);
-  return short.size === 0 ? long : long.replace(WORD, (word) => (short.has(word) ? MASK : word));
+  return [...short].sort((a, b) => b.length - a.length).reduce(withoutShort, known.without(error));
+}
+function withoutShort(text: string, secret: string): string {
+  const parts = text.split(secret);
+  const stands = (before = '', after = ''): boolean => EDGE.test(before.slice(-1)) && EDGE.test(after.slice(0, 1));
+  return parts.map((part, i) => (i === 0 ? part : `${stands(parts[i - 1], part) ? MASK : secret}${part}`)).join('');
 }
 const MASK = '***';
-const WORD = /[^\s"'`:,;=()[\]{}<>]+/g;
+const EDGE = /^$|[\s"'`:,;=()[\]{}<>]/;
