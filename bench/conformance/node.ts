@@ -73,6 +73,8 @@ export class SpecNode {
     });
     const served = { enableServer: true, address: NODE_IP, authentication: { x509: { clientCAFile: plane.ca.certFile } } };
     const args = ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME), `--node-ip=${NODE_IP}`, ...ROOT_DIR_ARGS];
+    // A spec enters the mounts of the process that `pidof kubelet` finds.
+    process.env.ACTORLET_PROCESS_NAME = 'kubelet';
     const daemon = await createDaemon(lab, { ...configuration(), ...served, port: KUBELET_PORT }, args);
     mkdirSync(daemon.rootDir, { recursive: true });
     execFileSync('mount', ['--bind', daemon.rootDir, ROOT_DIR], { stdio: 'pipe' });

@@ -272,3 +272,13 @@ it('is debugged through the admin socket alone, and outlives a breakpoint', { ti
   expect(log).toContain('the debugger is closed');
   expect(log).not.toContain(new URL(url).pathname.slice(1));
 });
+
+it('has the name that is asked for, by which pidof finds it', () => {
+  const said = (ACTORLET_PROCESS_NAME?: string) =>
+    spawnSync(join(project, 'bin/actorlet'), ['--version'], {
+      encoding: 'utf8',
+      env: { ...process.env, ACTORLET_PROCESS_NAME, NODE_OPTIONS: '--import=data:text/javascript,console.log(process.argv0)' },
+    }).stdout.split('\n')[0];
+  expect(said('kubelet')).toBe('kubelet');
+  expect(said()).toMatch(/node$/);
+});
