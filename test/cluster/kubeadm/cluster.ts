@@ -111,16 +111,28 @@ export const orLog = (on: KubeadmNode, what: Promise<string>): Promise<string> =
     throw new Error(`${String(error)}\n${on.log().split('\n').slice(-30).join('\n')}`);
   });
 
-export const kubeadmVersion = (): string => execFileSync(program('kubeadm'), ['version', '-o', 'short'], { encoding: 'utf8' }).trim();
+export const kubeadmVersion = (assets?: string): string =>
+  execFileSync(program('kubeadm', assets), ['version', '-o', 'short'], { encoding: 'utf8' }).trim();
 
-const namesOf = (version: string): string[] =>
-  execFileSync(program('kubeadm'), ['config', 'images', 'list', '--kubernetes-version', version], { encoding: 'utf8' }).trim().split('\n');
+const namesOf = ({ version, assets }: Release): string[] =>
+  execFileSync(program('kubeadm', assets), ['config', 'images', 'list', '--kubernetes-version', version], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
 
-/** Of these versions: all are made of the same programs. */
-export function images(versions: readonly string[]) {
-  const names = [...new Set(versions.flatMap(namesOf))];
+export interface Release {
+  version: string;
+  /** Folder of its programs. By default they are those of the tests. */
+  assets?: string | undefined;
+}
+
+/** Of these releases. An image that two of them name is made once. */
+export function images(releases: readonly Release[]) {
+  const named = new Map(releases.flatMap((release) => namesOf(release).map((name) => [name, release.assets] as const)));
+  const names = [...named.keys()];
   const built = buildImages();
-  const archives = names.flatMap((name) => (name.includes('/kube-proxy:') ? kubeProxyArchive(name) : (archiveOf(name) ?? [])));
+  const archives = [...named].flatMap(([name, assets]) =>
+    name.includes('/kube-proxy:') ? kubeProxyArchive(name, assets) : (archiveOf(name, assets) ?? []),
+  );
   const pauses = names.filter((name) => name.includes('/pause:'));
   return { images: [...archives, built.busybox, built.pause], pauseImage: PAUSE_IMAGE, kubeadmsPause: pauses };
 }

@@ -50,7 +50,7 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', () => {
   beforeAll(async () => {
     await buildDaemon();
     const version = kubeadmVersion();
-    of = images([version]);
+    of = images([{ version }]);
     network = await Network.make();
     first = await KubeadmNode.make({ name: 'cp', number: 1, network, ...of });
     seen = new Seen(first);

@@ -95,6 +95,7 @@ export class KubeadmNode {
     images: readonly Buffer[];
     pauseImage: string;
     kubeadmsPause: readonly string[];
+    assets?: string | undefined;
   }): Promise<KubeadmNode> {
     const dir = mkdtempSync(join(tmpdir(), `kubeadm-${o.name}-`));
     const flags = ['-n', '-m', '-u', '-p', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'];
@@ -117,16 +118,18 @@ export class KubeadmNode {
     images,
     pauseImage,
     kubeadmsPause,
+    assets,
   }: {
     number: number;
     network: Network;
     images: readonly Buffer[];
     pauseImage: string;
     kubeadmsPause: readonly string[];
+    assets?: string | undefined;
   }): Promise<void> {
     const { dir, name, address } = this;
     for (const folder of ['bin', 'cni', 'own', 'lab']) mkdirSync(join(dir, folder));
-    for (const of of ['kubeadm', 'kubelet', 'kubectl'] as const) symlinkSync(program(of), join(dir, 'bin', of));
+    this.has(assets);
     symlinkSync(join(project, 'bin/actorctl'), join(dir, 'bin/actorctl'));
     writeFileSync(join(dir, 'bin/systemctl'), systemctl(dir), { mode: 0o755 });
     const names = { dir, socket: '/run/containerd/containerd.sock', bridge: 'cni0', subnet: `10.99.${number}`, pauseImage };
@@ -166,6 +169,15 @@ until ctr version >/dev/null 2>&1; do sleep 0.2; done
 for tar in ${dir}/*.tar; do ctr -n k8s.io images import $tar; done
 for name in ${kubeadmsPause.join(' ')}; do ctr -n k8s.io images tag ${pauseImage} $name; done
 rm ${dir}/*.tar`);
+  }
+
+  /** Its programs are those of that folder from now on: what a package would bring. */
+  has(assets?: string): void {
+    for (const name of ['kubeadm', 'kubelet', 'kubectl'] as const) {
+      const path = join(this.dir, 'bin', name);
+      rmSync(path, { force: true });
+      symlinkSync(program(name, assets), path);
+    }
   }
 
   /** Runs a script as root on it. Rejects with what it printed when it fails. */

@@ -36,10 +36,10 @@ export function controlPlaneCache(): string {
 const folders = (): string[] =>
   [join(controlPlaneCache(), 'bin'), ...(process.env.PATH ?? '').split(':'), '/usr/sbin'].filter((dir) => dir !== '');
 
-/** The program of that name: from $KUBEBUILDER_ASSETS, else from the cache, else from PATH. */
-export function program(name: Component | 'kubectl' | 'kubelet' | 'kubeadm' | 'kube-proxy'): string {
-  const assets = process.env.KUBEBUILDER_ASSETS;
-  const found = [...(assets ? [assets] : []), ...folders()].find((dir) => existsSync(join(dir, name)));
+/** The program of that name: from the folder `assets`, else from $KUBEBUILDER_ASSETS, else from the cache, else from PATH. */
+export function program(name: Component | 'kubectl' | 'kubelet' | 'kubeadm' | 'kube-proxy', assets?: string): string {
+  const first = [assets ?? '', process.env.KUBEBUILDER_ASSETS ?? ''].filter((dir) => dir !== '');
+  const found = [...first, ...folders()].find((dir) => existsSync(join(dir, name)));
   if (found === undefined) throw new Error(`${name} is not on this machine: run scripts/setup/control-plane-setup.sh first`);
   return join(found, name);
 }

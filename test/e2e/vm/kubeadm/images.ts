@@ -39,8 +39,8 @@ const ETCD = `for a; do
 done
 exec etcd-3.5 "$@"`;
 
-function etcdFiles(): TarEntry[] {
-  const path = program('etcd');
+function etcdFiles(assets?: string): TarEntry[] {
+  const path = program('etcd', assets);
   const is35 = /Version: 3\.5/.test(execFileSync(path, ['--version'], { encoding: 'utf8' }));
   const data = readFileSync(path);
   const own = is35 ? [file('usr/local/bin/etcd-3.5', data), script('usr/local/bin/etcd', ETCD)] : [file('usr/local/bin/etcd', data)];
@@ -52,7 +52,7 @@ const FILTERS = ['iptables', 'iptables-save', 'iptables-restore', 'ip6tables', '
 /** What kube-proxy sets its rules by, of the packages iptables and nftables of this machine. */
 export const RULE_PROGRAMS = ['/usr/sbin/xtables-nft-multi', '/usr/sbin/nft'];
 
-export function kubeProxyArchive(reference: string): Buffer {
+export function kubeProxyArchive(reference: string, assets?: string): Buffer {
   const folder = '/usr/lib/x86_64-linux-gnu/xtables';
   const modules = readdirSync(folder).map((name) => `${folder}/${name}`);
   const layer: TarEntry[] = [
@@ -66,7 +66,7 @@ export function kubeProxyArchive(reference: string): Buffer {
     ...RULE_PROGRAMS.map((path) => file(path.slice(1), readFileSync(path))),
     ...FILTERS.map((name): TarEntry => ({ kind: 'symlink', path: `usr/sbin/${name}`, target: 'xtables-nft-multi' })),
     ...modules.map((path) => file(path.slice(1), readFileSync(path))),
-    file('usr/local/bin/kube-proxy', readFileSync(program('kube-proxy'))),
+    file('usr/local/bin/kube-proxy', readFileSync(program('kube-proxy', assets))),
   ];
   return dockerArchive({ tags: [reference], layer });
 }
@@ -83,24 +83,27 @@ function corednsFiles(): TarEntry[] {
 }
 
 /** By the last part of their name, without version. */
-const IMAGES: Readonly<Record<string, () => { layer: readonly TarEntry[]; entrypoint?: string[] }>> = {
+const IMAGES: Readonly<Record<string, (assets?: string) => { layer: readonly TarEntry[]; entrypoint?: string[] }>> = {
   ...Object.fromEntries(
     (['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const).map((name) => [
       name,
-      () => ({ layer: [...ROOT, ...BIN, file(`usr/local/bin/${name}`, readFileSync(program(name)))] }),
+      (assets?: string) => ({ layer: [...ROOT, ...BIN, file(`usr/local/bin/${name}`, readFileSync(program(name, assets)))] }),
     ]),
   ),
-  etcd: () => ({ layer: etcdFiles() }),
+  etcd: (assets) => ({ layer: etcdFiles(assets) }),
   // Runs, and changes no rule: user-mode Linux has no iptables for IPv4.
   'kube-proxy': () => ({ layer: [...busyboxFiles(), ...BIN, script('usr/local/bin/kube-proxy', 'exec sleep 1000000')] }),
   coredns: () => ({ layer: corednsFiles(), entrypoint: ['/coredns'] }),
 };
 
-/** Of one image of `kubeadm config images list`. Undefined for pause, which the machine has. */
-export function archiveOf(reference: string): Buffer | undefined {
+/**
+ * Of one image of `kubeadm config images list`. Undefined for pause, which the machine has.
+ * @param assets Folder of the programs, as `program` takes it.
+ */
+export function archiveOf(reference: string, assets?: string): Buffer | undefined {
   const name = /([^/:]+):[^/:]+$/.exec(reference)?.[1] ?? '';
   if (name === 'pause') return undefined;
   const make = IMAGES[name];
   if (make === undefined) throw new Error(`kubeadm asks for an image that nothing here makes: ${reference}`);
-  return dockerArchive({ tags: [reference], ...make() });
+  return dockerArchive({ tags: [reference], ...make(assets) });
 }
