@@ -15,6 +15,7 @@ import {
   podFolder,
   podUidOfLogDir,
 } from '../../machines/pod/runtime/logNames.ts';
+import { restartsOf } from '../../machines/pod/runtime/runtimeStatus.ts';
 import { podsView } from '../../machines/pods/manager/messages.ts';
 import {
   containersToCollect,
@@ -27,7 +28,7 @@ import {
 import type { ContainerGcEvent } from '../../machines/reclaim/messages.ts';
 import { criView } from '../../machines/runtime/cri/messages.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { CRI_ANNOTATIONS, type CriContainer } from '../../machines/wire/cri.ts';
+import type { CriContainer } from '../../machines/wire/cri.ts';
 import { listIfThere, removeTree, rmdirIfFree, unlinkIfThere } from '../../ports/ifThere.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
 import { specOfSweeper } from '../supervision/looks/sweeper.ts';
@@ -112,7 +113,9 @@ class Sweep {
     });
     const gone = new Set<string>();
     for (const c of dead) {
-      if (await this.removeContainer(c, { last: removable.has(c.uid), cameBack: () => cameBack(c.uid) })) gone.add(c.id);
+      const logged =
+        pods.get(c.uid)?.containers.some((o) => o.state === 'running' && o.name === c.name && restartsOf(o) === restartsOf(c)) === true;
+      if (await this.removeContainer(c, { last: removable.has(c.uid), logged, cameBack: () => cameBack(c.uid) })) gone.add(c.id);
     }
     const sandboxes = sandboxesToCollect({ pods: pods.values(), sourcesReady, isRemovable, gone });
     let removed = 0;
@@ -125,21 +128,20 @@ class Sweep {
 
   /**
    * Logs first: if they cannot go, the container stays, so that they are tried again. One whose pod came back stays, too:
-   * it tells how that pod ended. `last`: no other container of that name will follow.
+   * it tells how that pod ended. `last`: no other container of that name will follow. `logged`: one that runs writes the same log.
    */
   private async removeContainer(
     c: ReturnType<typeof containersToCollect>[number],
-    { last, cameBack }: { last: boolean; cameBack(): boolean },
+    { last, logged, cameBack }: { last: boolean; logged: boolean; cameBack(): boolean },
   ): Promise<boolean> {
     if (cameBack()) return false;
     const pod = podFolder({ uid: c.uid, name: c.podName, namespace: c.podNamespace });
     const container = pathName(c.name);
     if (c.killFirst) await this.act(c.uid, criCall('StopContainer', { containerId: c.id, timeout: UNKNOWN_GRACE_SECONDS }));
     const dir = containerLogDir(this.opts.podLogsDir, pod, container);
-    const restartCount = Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? '0');
     const { fs } = this.ctx.ports;
     try {
-      for (const name of logFilesOf(restartCount, await listIfThere(fs, dir))) {
+      for (const name of logged ? [] : logFilesOf(restartsOf(c), await listIfThere(fs, dir))) {
         if (cameBack()) return false;
         await unlinkIfThere(fs, `${dir}/${name}`);
       }

@@ -49,6 +49,24 @@ describe('the log of a container that runs stays, also while the ledger of pods,
   });
 });
 
+it('the log of a container that runs stays where an old instance that goes counts the same restarts', async ({ h }) => {
+  h.write('web', pod('web', { life: 'run=40s,exit=1' }));
+  const COUNT = 'io.kubernetes.container.restartCount';
+  const counts = () => h.containers('web').map((c) => c.annotations[COUNT]);
+  await h.until('the third instance runs', () => counts().length === 3 && h.running('web').length === 1, 120_000);
+  const [{ id = '' } = {}] = h.containers('web').filter((c) => c.annotations[COUNT] === '0');
+  const log = `/var/log/actorlet/pods/default_web-n1_${h.uid('web')}/main/2.log`;
+  h.fs.put(log, 'a line\n');
+  h.faults.answer = (method, value) => {
+    if (method === 'ListContainers')
+      for (const c of (value as { containers: { annotations: object }[] }).containers) c.annotations = { ...c.annotations, [COUNT]: '2' };
+    return value;
+  };
+  h.tree.registry.send(containerGcAddr, { type: 'gc.run', why: 'a test' });
+  await h.until('the first instance has gone', () => h.containers('web').every((c) => c.id !== id), 60_000);
+  expect([h.running('web').length, h.fs.has(log)]).toEqual([1, true]);
+});
+
 describe('parts of volumes that stayed mounted for ever', () => {
   const HOST = { name: 'host', hostPath: { path: '/srv/data', type: 'DirectoryOrCreate' } };
   const CACHE = { name: 'cache', emptyDir: {} };

@@ -153,7 +153,7 @@ export function sortContainers<T extends Sortable>(list: readonly T[]): T[] {
   return byTime.flatMap((c) => names.get(keyOf(c))?.shift() ?? []);
 }
 const keyOf = ({ uid = '', name }: Sortable): string => `${uid}/${name}`;
-function restartsOf({ restartCount, annotations }: Sortable): number {
+export function restartsOf({ restartCount, annotations }: Pick<Sortable, 'restartCount' | 'annotations'>): number {
   return restartCount ?? countOf(annotations?.[CRI_ANNOTATIONS.restartCount]);
 }
 
