@@ -38,10 +38,12 @@ interface EdgeInput extends FigureInput {
 
 export function edgeOptions(config: NodeConfig, { faults, routes, own, podResources, podsApi, ...o }: EdgeInput): EdgeOptions {
   const { config: c, flags, gates } = config;
+  const figures = figureOptions(config, o);
+  const readOnly = { ...figures, volumeStats: { ...figures.volumeStats, silent: c.enableServer } };
   return {
     admin: flags.adminSocket === '' ? null : adminOptions(config, { ...o, faults, routes }),
     healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
-    readOnly: c.readOnlyPort === 0 ? null : { host: c.address, port: c.readOnlyPort, ...figureOptions(config, o) },
+    readOnly: c.readOnlyPort === 0 ? null : { host: c.address, port: c.readOnlyPort, ...readOnly },
     https: c.enableServer ? { ...httpsOptions(config, o), own } : null,
     podResources: podResources
       ? {

@@ -40,6 +40,8 @@ export interface VolumeUsageOptions {
   periodMs: number;
   /** Gate CSIVolumeHealth: what drivers think of their volumes is told, too. */
   health: boolean;
+  /** Its events are another server's to tell. Default false. */
+  silent?: boolean;
   /** Gate LocalStorageCapacityIsolationFSQuotaMonitoring. Default false. */
   quotas?: boolean;
 }
@@ -66,18 +68,19 @@ interface Entry {
 export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageSource {
   const volumes = new KnownVolumes(ctx);
   const meter = new UsageMeter(ctx, o);
+  const tells = o.health && o.silent !== true;
   const look = async () => {
     if (o.periodMs <= 0) return new Map();
     volumes.look();
     const now = ctx.ports.clock.monoMs();
     const round = volumes.due(now, o.periodMs).map((entry) => {
       entry.beganMonoMs = now;
-      return measure(ctx, meter, entry);
+      return measure(ctx, { meter, tells }, entry);
     });
     if (round.length > 0) await within(ctx.ports.clock, Promise.all(round));
     return volumes.measured();
   };
-  if (o.health && o.periodMs > 0) lookAgainAndAgain(ctx, o.periodMs, look);
+  if (tells && o.periodMs > 0) lookAgainAndAgain(ctx, o.periodMs, look);
   return look;
 }
 
@@ -98,14 +101,14 @@ function sayAbnormal({ registry }: Ctx, { ref, pod }: MeasuredVolume, usage: Vol
   registry.send(eventsAddr, { type: 'event.record', event: { type: 'Warning', reason: 'VolumeConditionAbnormal', message, pod } });
 }
 
-async function measure(ctx: Ctx, meter: UsageMeter, entry: Entry): Promise<void> {
+async function measure(ctx: Ctx, { meter, tells }: { meter: UsageMeter; tells: boolean }, entry: Entry): Promise<void> {
   const { ports, log, signal } = ctx;
   const { ref } = entry.volume;
   entry.running = true;
   try {
     const usage = await meter.usageOf(entry.volume);
     const time = isoOfNanos(BigInt(Math.round(ports.clock.wallMs())) * 1_000_000n);
-    sayAbnormal(ctx, entry.volume, usage);
+    if (tells) sayAbnormal(ctx, entry.volume, usage);
     entry.stats = usage === null ? null : volumeStats(entry.volume, usage, time);
     entry.error = '';
   } catch (error) {
