@@ -101,7 +101,7 @@ export const RULES = [
   { folder: '`deaths`', in: /^deaths\//, may: ['machines/', 'shown/', 'ports/', 'actors/', 'deaths/'], packages: PURE },
   // Child processes, .proto files and SPDY, for programs that have I/O of their own.
   { folder: '`process`', in: /^process\//, may: ['machines/', 'process/'], packages: ANY },
-  { folder: '`admin`', in: /^admin\//, may: ['machines/', 'shown/', 'admin/'], packages: ANY },
+  { folder: '`admin`', in: /^admin\//, may: ['machines/', 'shown/', 'process/', 'admin/'], packages: ANY },
   // The process runtime and its kind `oci` are a daemon of its own with its own I/O.
   {
     folder: '`runtimes/process`, `runtimes/oci`',

@@ -1,8 +1,10 @@
 /** An observer that is asked over TCP, through a forwarded port, with a token. */
-import { readFileSync } from 'node:fs';
+import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { readGivenSync } from '@actorlet/process/src/givenFile.ts';
 import { CtlError, EXIT, type RemoteAddress } from './client.ts';
 
 const TOKEN_CHARS_MAX = 4_096;
+const TOKEN_FILE_BYTES_MAX = 64 * 1024;
 
 /** Of the process that asks. */
 interface Asked {
@@ -34,10 +36,13 @@ function loopbackOf(text: string): URL {
 function tokenIn(file: string): string {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readGivenSync(file, { bytesMax: TOKEN_FILE_BYTES_MAX });
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    throw new CtlError(code === 'EACCES' ? EXIT.noPermission : EXIT.usage, `the token cannot be read from ${file}: ${code}.`);
+    throw new CtlError(
+      code === 'EACCES' ? EXIT.noPermission : EXIT.usage,
+      `the token cannot be read from ${file}: ${/^E(?!INVAL)/.test(code) ? code : messageOf(error)}.`,
+    );
   }
   const token = text.trim();
   if (token === '' || token.length > TOKEN_CHARS_MAX || /[^\x21-\x7e]/.test(token))

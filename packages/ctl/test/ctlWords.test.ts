@@ -1,8 +1,11 @@
 /** What actorctl says to words that it does not know, and how it shows its commands. No daemon runs. */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { findSummary, podMeant } from '@actorlet/kubelet/machines/edge/findPod.ts';
 import { actorsMeant } from '@actorlet/kubelet/machines/supervision/actorState.ts';
 import { expect, it } from 'vitest';
+import { tempDir } from '../../../test/boot/helpers.ts';
 import { runCtl } from '../src/cli.ts';
 import { inOwnWords } from '../src/habits.ts';
 
@@ -89,6 +92,16 @@ it('takes the words of kubectl', async () => {
   // Of what is said twice, the last holds.
   expect((await ctl(['pods', '--socket', '/first', '--socket', '/second'])).err).toContain('/second does not exist');
   expect((await ctl(['version', '--client', '-ojson'])).out).toMatch(/^\{\s*"actorctl": "v/);
+});
+
+it('waits at no file that is none', async () => {
+  using dir = tempDir();
+  const fifo = join(dir.path, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  expect(await ctl(['replay', fifo])).toMatchObject({ code: 1, err: expect.stringContaining('is a FIFO, not a regular file') as string });
+  const server = ['--server', 'http://127.0.0.1:9', '--token-file'];
+  expect(await ctl(['pods', ...server, '/dev/null'])).toMatchObject({ code: 2, err: expect.stringContaining('is a device') as string });
+  expect((await ctl(['pods', ...server, '/no/such'])).err).toContain('/no/such: ENOENT');
 });
 
 it('finds a static pod without its node name, in a namespace too', () => {

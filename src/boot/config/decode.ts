@@ -128,13 +128,8 @@ function join(path: string, key: string): string {
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-interface Holder {
-  holder: Tree;
-  path: string;
-}
-
 /** Errors name the path in `where`: its place is known once all are found. */
-function decodeFields(out: Decoder, { holder, fields, path: under }: Holder & { fields: Fields }): Tree {
+function decodeFields(out: Decoder, { holder, fields, path: under }: { holder: Tree; path: string; fields: Fields }): Tree {
   const values: Tree = {};
   const known = new Map(out.anyCase ? Object.keys(fields).map((name) => [name.toLowerCase(), name]) : []);
   // The last one in this order counts there, among names that differ in case alone.

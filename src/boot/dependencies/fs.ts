@@ -123,7 +123,7 @@ async function openPlain(path: string, o: { within?: readonly string[] }): Promi
 }
 
 /** What `act` finds at a place inside these folders. */
-async function inside<T>(path: string, o: Within, act: (place: string) => Promise<T>): Promise<T> {
+async function inside<T>(path: string, o: { within?: readonly string[] }, act: (place: string) => Promise<T>): Promise<T> {
   if (o.within === undefined) return act(path);
   const place = await openWithin(path, o.within);
   try {
@@ -131,9 +131,6 @@ async function inside<T>(path: string, o: Within, act: (place: string) => Promis
   } finally {
     closeSync(place);
   }
-}
-interface Within {
-  within?: readonly string[];
 }
 
 async function list(path: string, max?: number): Promise<string[]> {

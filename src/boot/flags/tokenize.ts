@@ -6,12 +6,8 @@ import { didYouMean } from '../../machines/text/nearest.ts';
 import { FLAGS, flagByName, flagByShort } from './table.ts';
 import type { FlagSpec } from './types.ts';
 
-interface Occurrence {
-  spec: FlagSpec;
-  value: string;
-}
 export interface Tokens {
-  occurrences: Occurrence[];
+  occurrences: { spec: FlagSpec; value: string }[];
   positional: string[];
   /** Flags that the table does not have, without their values. */
   unknown: string[];

@@ -42,11 +42,6 @@ export interface PendingEvent {
   /** It was created before: only count, time and message are patched. */
   exists: boolean;
 }
-/** Events that were cut for their number: the next of its kind that is sent tells of them too. */
-interface Cut {
-  count: number;
-  firstAtMs: number;
-}
 /** An event that was told, and written where it has a name. A node keeps a few for each of its pods. */
 interface Told {
   /** Null: it stands for those that were combined. */
@@ -100,7 +95,8 @@ export class EventCorrelator {
   readonly #waiting = new Map<string, PendingEvent>();
   readonly #kinds = new Recent<Kind>(REMEMBERED_MAX);
   readonly #buckets = new Recent<TokenBucket>(REMEMBERED_MAX);
-  readonly #cut = new Recent<Cut>(REMEMBERED_MAX);
+  /** Events that were cut for their number: the next of its kind that is sent tells of them too. */
+  readonly #cut = new Recent<{ count: number; firstAtMs: number }>(REMEMBERED_MAX);
   #sequence = 0n;
   /** Since the start: cut for their number, and pushed out of the queue. */
   dropped = 0;

@@ -6,11 +6,6 @@ const CGROUPS = '/sys/fs/cgroup';
 const SWAP_MAX = 'memory.swap.max';
 const KIB = 1024;
 
-/** What is looked at; `root` is for tests. */
-interface Look {
-  root?: string;
-}
-
 function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -32,8 +27,8 @@ function countsSwap(root: string): boolean {
   }
 }
 
-/** These files answer at once. What cannot be read counts as not there. */
-export function hostMemoryControl({ root = '' }: Look = {}): MemoryControlOfHost {
+/** These files answer at once. What cannot be read counts as not there. `root` is for tests. */
+export function hostMemoryControl({ root = '' }: { root?: string } = {}): MemoryControlOfHost {
   const v2 = existsSync(`${root}${CGROUPS}/cgroup.controllers`);
   const kib = Number(/^SwapTotal:\s+(\d+) kB$/m.exec(textOf(`${root}/proc/meminfo`))?.[1] ?? 0);
   return {

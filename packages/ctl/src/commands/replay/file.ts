@@ -1,10 +1,11 @@
 /** Reads a recording of inputs from its file, as much at a time as a replay needs. */
-import { createReadStream } from 'node:fs';
-import { open, readdir, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createZstdDecompress } from 'node:zlib';
 import { CtlError, EXIT } from '@actorlet/admin/src/client.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { openRegular } from '@actorlet/process/src/regularFile.ts';
 import { entryOfLine, headerProblem } from '@actorlet/replay/src/check.ts';
 import { type Entry, type Header, isInput } from '@actorlet/replay/src/entries.ts';
 
@@ -169,10 +170,19 @@ function jsonOf(text: string): unknown {
   }
 }
 
+/** A FIFO or a device would hang for ever. @throws CtlError. */
+async function regular(path: string): Promise<FileHandle> {
+  try {
+    return await openRegular(path, constants.O_RDONLY);
+  } catch (error) {
+    throw new CtlError(EXIT.no, `${path}: it is no recording of inputs (${messageOf(error)}).`);
+  }
+}
+
 /** Whole lines, as many at a time as are there; one without its end is not whole. Gives `cut` where the file ends in the middle. Throws {@link CtlError}. */
 async function* linesOf(path: string): AsyncGenerator<string[], 'whole' | 'cut'> {
   const unzip = createZstdDecompress({ chunkSize: CHUNK_BYTES });
-  const file = createReadStream(path);
+  const file = (await regular(path)).createReadStream();
   file.on('error', (error) => unzip.destroy(error));
   let parts: Buffer[] = [];
   let size = 0;

@@ -1,8 +1,9 @@
 /** Keys and certificates of a control plane of this process, in a folder of its own. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { issueCertificate } from '@actorlet/kubelet/boot/process/selfSigned.ts';
+import { readRegularSync } from '@actorlet/process/src/regularFile.ts';
 import type { PairFiles } from '../../plane/flags.ts';
 
 export interface Identity {
@@ -23,6 +24,7 @@ const LEAF_DAYS = 365;
 /** Clocks may be set back a little. */
 const BACKDATE_MS = 3_600_000;
 const SECRET = 0o600;
+const KEY_BYTES_MAX = 64 * 1024;
 
 /** A certificate authority. What it has written into its folder is used again. */
 export class Authority implements PairFiles {
@@ -39,7 +41,9 @@ export class Authority implements PairFiles {
     this.certFile = join(dir, `${name}.crt`);
     this.keyFile = join(dir, `${name}.key`);
     const there = existsSync(this.keyFile) && existsSync(this.certFile);
-    this.#keys = there ? keysOf(readFileSync(this.keyFile, 'utf8')) : generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    this.#keys = there
+      ? keysOf(readRegularSync(this.keyFile, { bytesMax: KEY_BYTES_MAX }).toString())
+      : generateKeyPairSync('ec', { namedCurve: 'P-256' });
     if (there) return;
     const subject = { commonName: name };
     const times = timesOf(CA_DAYS);

@@ -1,9 +1,10 @@
 /** The folder of a control plane: a new one that goes with it, or one that a person named and that is gone on with. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isRecord } from '@actorlet/kubelet/machines/shape/conform.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { readRegularSync } from '@actorlet/process/src/regularFile.ts';
 import { UsageError } from '../args.ts';
 import type { Assets } from './assets.ts';
 import { claimFolder, isClaim } from './claim.ts';
@@ -13,6 +14,7 @@ import { sweep } from './warden.ts';
 const PREFIX = 'actorlet-plane-';
 const RECORD = 'plane.json';
 const FORMAT = 1;
+const RECORD_BYTES_MAX = 64 * 1024;
 /** etcd alone takes 64 MB for a log that it writes ahead. */
 const FREE_BYTES_MIN = 256 * 1024 * 1024;
 
@@ -103,7 +105,7 @@ function isPort(value: unknown): value is number {
 }
 
 function jsonOf(path: string): unknown {
-  const text = readFileSync(path, 'utf8');
+  const text = readRegularSync(path, { bytesMax: RECORD_BYTES_MAX }).toString();
   try {
     return JSON.parse(text);
   } catch (error) {
