@@ -1,5 +1,6 @@
 /** The real CRI port against a real containerd. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCgroups } from '../../../src/boot/dependencies/cgroups/cgroups.ts';
 import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
 import type { RuntimeHint } from '../../../src/machines/wire/cri.ts';
 import type { CriMethod, CriRequest } from '../../../src/machines/wire/criCalls.ts';
@@ -135,20 +136,22 @@ describe('the CRI port on a real containerd', () => {
   });
 
   it('hints nothing about an exec in a container', async () => {
+    const abort = new AbortController();
+    const { seen, ended } = await listen(abort.signal);
     const { sandboxId, containerId } = await runPod(cri, {
       name: 'execs',
       uid: 'uid-execs',
       cgroupParent: lab.cgroupParent,
       command: ['sleep', '60'],
     });
-    const abort = new AbortController();
-    const { seen, ended } = await listen(abort.signal);
+    await until('the start hint', () => seen.some((s) => s.hint.id === containerId && s.hint.kind === 'started'));
+    const before = seen.length;
     const result = await call(cri, 'ExecSync', { containerId, cmd: ['sh', '-c', 'echo hello; exit 3'], timeout: 60 });
     expect(result.exitCode).toBe(3);
     expect(Buffer.from(result.stdout).toString()).toBe('hello\n');
     await call(cri, 'StopPodSandbox', { podSandboxId: sandboxId });
     await until('the exit hint', () => seen.some((s) => s.hint.id === containerId && s.hint.kind === 'stopped'));
-    expect(seen[0]?.hint).toMatchObject({ kind: 'stopped', id: containerId });
+    expect(seen[before]?.hint).toMatchObject({ kind: 'stopped', id: containerId });
     abort.abort();
     await ended;
   });
@@ -233,6 +236,8 @@ describe('the CRI port on a real containerd', () => {
     await call(cri, 'StopPodSandbox', { podSandboxId });
     await call(cri, 'RemovePodSandbox', { podSandboxId });
     expect((await call(cri, 'ListPodSandbox', { filter: { id: podSandboxId } })).items).toEqual([]);
+    // containerd 2 leaves `runc init` of such starts (containerd/containerd#11674). An agent ends what is left with the pod's cgroup.
+    if (!isOld) await createCgroups().kill(`${lab.cgroupParent}/poduid-broken`);
   });
 
   it('refuses an endpoint that is not a unix socket, naming it', () => {
