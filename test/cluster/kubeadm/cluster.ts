@@ -1,10 +1,11 @@
 /** A cluster of kubeadm on nodes in namespaces: its configuration, its images, and what its API server shows. */
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { program } from '../../e2e/lab/cluster/controlPlane.ts';
 import { buildImages, PAUSE_IMAGE } from '../../e2e/lab/images.ts';
 import { until } from '../../e2e/lab/ports.ts';
-import { archiveOf, kubeProxyArchive } from '../../e2e/vm/kubeadm/images.ts';
+import { archiveOf, coredns, corednsArchive, kubeProxyArchive } from '../../e2e/vm/kubeadm/images.ts';
 import type { KubeadmNode } from './node.ts';
 
 export const TEST_MS = 1_200_000;
@@ -125,14 +126,18 @@ export interface Release {
   assets?: string | undefined;
 }
 
+/** Whether CoreDNS is not a stand-in. */
+export const resolvesNames = existsSync(coredns);
+
 /** Of these releases. An image that two of them name is made once. */
 export function images(releases: readonly Release[]) {
   const named = new Map(releases.flatMap((release) => namesOf(release).map((name) => [name, release.assets] as const)));
   const names = [...named.keys()];
   const built = buildImages();
-  const archives = [...named].flatMap(([name, assets]) =>
-    name.includes('/kube-proxy:') ? kubeProxyArchive(name, assets) : (archiveOf(name, assets) ?? []),
-  );
+  const archives = [...named].flatMap(([name, assets]) => {
+    if (name.includes('/kube-proxy:')) return kubeProxyArchive(name, assets);
+    return resolvesNames && name.includes('/coredns:') ? corednsArchive(name) : (archiveOf(name, assets) ?? []);
+  });
   const pauses = names.filter((name) => name.includes('/pause:'));
   return { images: [...archives, built.busybox, built.pause], pauseImage: PAUSE_IMAGE, kubeadmsPause: pauses };
 }
@@ -142,7 +147,7 @@ const TIMEOUTS =
 
 /**
  * Nodes and pods have no address of a Service: with nftables, kube-proxy drops what goes to such that nobody has.
- * Leases of leaders are not waited for on a slow machine, where there is one control plane.
+ * Leases of leaders are not waited for on a slow machine, where there is one control plane. Nodes renew certificates after 6 to 9 minutes.
  */
 export function clusterFile(o: { version: string; address: string; endpoint?: string }): string {
   const alone =
@@ -160,7 +165,7 @@ kind: ClusterConfiguration
 kubernetesVersion: ${o.version}
 ${o.endpoint === undefined ? '' : `controlPlaneEndpoint: ${o.endpoint}\n`}networking: {podSubnet: 10.99.0.0/16, serviceSubnet: 10.100.0.0/16}
 etcd: {local: {extraArgs: [{name: unsafe-no-fsync, value: "true"}, {name: heartbeat-interval, value: "500"}, {name: election-timeout, value: "5000"}]}}
-controllerManager: {extraArgs: [${alone}, {name: node-monitor-grace-period, value: 10m}]}
+controllerManager: {extraArgs: [${alone}, {name: node-monitor-grace-period, value: 10m}, {name: cluster-signing-duration, value: 10m}]}
 scheduler: {extraArgs: [${alone}]}
 ---
 apiVersion: kubelet.config.k8s.io/v1beta1

@@ -29,6 +29,9 @@ kubeadm() {
 `;
 export const DROP_IN = '/etc/systemd/system/kubelet.service.d/20-actorlet.conf';
 
+/** Nobody has that address. CoreDNS ends where its name server leads back to itself. */
+const NAME_SERVER = '10.99.255.254';
+
 /** Runs what kubelet.service would with the drop-ins of kubeadm and actorlet. */
 const systemctl = (dir: string): string => `#!/bin/bash
 running() { kill -0 "$(cat ${dir}/pid 2>/dev/null)" 2>/dev/null; }
@@ -156,7 +159,7 @@ for folder in ${OWN.join(' ')}; do
   mount -t overlay -o lowerdir=$folder,upperdir=${dir}/own$folder,workdir=${dir}/own/work$folder own $folder
 done
 mount -t tmpfs own /run
-echo nameserver 127.0.0.1 >/etc/resolv.conf
+echo nameserver ${NAME_SERVER} >/etc/resolv.conf
 echo "${address} ${name}" >>/etc/hosts
 mkdir -p /run/containerd /etc/systemd/system/kubelet.service.d /usr/share/actorlet /var/lib/kubelet /var/log/pods
 rm -rf /var/lib/kubelet/* /etc/kubernetes
@@ -195,7 +198,7 @@ rm ${dir}/*.tar`);
     const containers = join(this.dir, 'state/io.containerd.runtime.v2.task/k8s.io');
     const ids = existsSync(containers) ? readdirSync(containers) : [];
     this.#holder.kill('SIGKILL');
-    await until('its processes to end', () => !isThere(this.#first), { timeoutMs: 60_000 });
+    await until('its processes to end', () => !existsSync(`/proc/${this.#first}`), { timeoutMs: 60_000 });
     removeCgroups(ids);
     rmSync(this.dir, { recursive: true, force: true });
   }
@@ -208,15 +211,6 @@ function removeCgroups(ids: readonly string[]): void {
       const folder = join('/sys/fs/cgroup', controller, 'k8s.io', id);
       if (existsSync(folder)) rmdirSync(folder);
     }
-}
-
-function isThere(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function run(file: string, args: readonly string[]): Promise<string> {

@@ -1,6 +1,7 @@
 /** What a cluster of kubeadm runs, as archives that `ctr images import` takes: programs of this machine, and stand-ins for addons. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { program } from '../../lab/cluster/controlPlane.ts';
 import { busyboxFiles, dockerArchive, ROOT } from '../../lab/images.ts';
 import type { TarEntry } from '../../lab/tar.ts';
@@ -70,6 +71,11 @@ export function kubeProxyArchive(reference: string, assets?: string): Buffer {
   ];
   return dockerArchive({ tags: [reference], layer });
 }
+
+/** CoreDNS itself, where its program is there: with kube-proxy, it reaches the API server. */
+export const coredns = join(process.env.KUBEBUILDER_ASSETS ?? '', 'coredns');
+export const corednsArchive = (reference: string): Buffer =>
+  dockerArchive({ tags: [reference], layer: [...ROOT, file('coredns', readFileSync(coredns))], entrypoint: ['/coredns'] });
 
 /** Answers the probes that kubeadm's manifest has for CoreDNS. No name is resolved by it. */
 function corednsFiles(): TarEntry[] {
