@@ -149,6 +149,8 @@ describe.skipIf(whyNot !== undefined)('docs/cluster/kubeadm.md', { timeout: 3 * 
     await seen.told();
     expect(await first.run('kubectl get configmap -o name')).not.toContain('later');
     expect(await lives()).toEqual(before);
+    await block(title, 2);
+    await systemReady();
   });
 
   it('answers on Services, whose rules kube-proxy keeps in iptables and in nftables', async () => {
