@@ -4,7 +4,7 @@ import type { Ports } from '@actorlet/kubelet/ports/ports.ts';
 import { entryOfLine, lineOf } from '../check.ts';
 import { type Entry, type Header, isInput, isOutcome, type Json } from '../entries.ts';
 import { defaultAnswers } from '../lenient/defaults.ts';
-import { Edit } from '../lenient/edit.ts';
+import { Edit, type Renaming } from '../lenient/edit.ts';
 import { runLeniently, type Surroundings } from '../lenient/run.ts';
 import { Learner, type Script, type When } from '../lenient/script.ts';
 import { type Learned, Lives, learn } from '../player/learn.ts';
@@ -48,6 +48,9 @@ export interface Minimized {
 
 const CONTAINERS_STAY = 'names of containers are in it: with others it does not come again';
 const NAMES_STAY = 'names, addresses and images are in it: with others it does not come again';
+
+/** Its own timers wake a worker a little earlier or later than it was woken then. */
+const LATER_MS = 1_000;
 
 /** What is kept. `at`: the input after which it shows. */
 type Goal = { at: When } & ({ kind: 'divergence'; divergence: Divergence; parted: Parted } | { kind: 'end'; pod: KnownPod; end: string });
@@ -100,6 +103,7 @@ class Minimizer {
   readonly #manifests: ReadonlyMap<string, readonly string[]>;
   readonly #remarks: string[] = [];
   #hidesFiles: boolean;
+  #firesCleared = false;
   #runs = 0;
 
   constructor(o: MinimizeInput, was: Learned, goal: Goal) {
@@ -130,7 +134,7 @@ class Minimizer {
     const near = [goal.at.order, ...this.#lives.all.flatMap((uid) => (this.#isOf(uid) ? this.#lives.inputs(uid, goal.at.order) : []))];
     let best: { found: Try; pods: readonly string[]; inputs: ReadonlySet<number> } | null = null;
     const better = async (pods: readonly string[], inputs: ReadonlySet<number>): Promise<boolean> => {
-      const found = await this.#try(new Edit({ pods: this.#about(pods), only: inputs }));
+      const found = await this.#try(this.#edit(pods, inputs));
       if (found !== null && (best === null || found.inputs <= best.found.inputs)) best = { found, pods, inputs: found.came };
       return found !== null;
     };
@@ -142,10 +146,11 @@ class Minimizer {
       this.#causes.of([...begins, ...near], { once: true }),
       this.#causes.of([...begins, ...near], { once: false }),
     ];
-    for (const inputs of [...causes, new Set(all)]) if (await better(alone, inputs)) break;
-    if (best === null && this.#hidesFiles) {
-      // The node may come to it another way while it reads them.
-      this.#hidesFiles = false;
+    // While the node reads manifests it may come to it another way; and by its own timers where a worker slept then that is awake now.
+    for (const [hidesFiles, firesCleared] of [true, false].flatMap((hides) => [false, true].map((fires) => [hides, fires] as const))) {
+      if (best !== null || (hidesFiles && this.#manifests.size === 0)) continue;
+      this.#hidesFiles = hidesFiles;
+      this.#firesCleared = firesCleared;
       for (const inputs of [...causes, new Set(all)]) if (await better(alone, inputs)) break;
     }
     if (best === null && (await better([], new Set(all)))) await fewest(others, (some) => better(uidsWithout(others, some), new Set(all)));
@@ -217,6 +222,10 @@ class Minimizer {
     return isIts(wasBy) || isIts(nowBy) || JSON.stringify(goal.parted).includes(uid);
   }
 
+  #edit(pods: readonly string[], inputs: ReadonlySet<number>, names: Renaming | null = null): Edit {
+    return new Edit({ pods: this.#about(pods), only: inputs, names, firesCleared: this.#firesCleared });
+  }
+
   /** What tells of these pods: their UIDs, and in listings the files that hold nothing else. */
   #about(pods: readonly string[]): string[] {
     if (!this.#hidesFiles) return [...pods];
@@ -229,7 +238,7 @@ class Minimizer {
     const node = namesOfNode(this.#o.header);
     for (const containers of [true, false]) {
       const names = standIns({ pods: this.#known, node, texts: textsOf(this.#o.header, this.#script), containers });
-      const found = await this.#try(new Edit({ pods: this.#about(pods), only: inputs, names }), true);
+      const found = await this.#try(this.#edit(pods, inputs, names), true);
       if (found === null) continue;
       if (!containers) this.#remarks.push(CONTAINERS_STAY);
       return found;
@@ -251,7 +260,8 @@ class Minimizer {
     const isThere = (node: Node | null): boolean =>
       goal.kind === 'end' && node !== null && pods.has(goal.pod.uid) && pods.howIs(node, goal.pod.uid) === edit.into(goal.end);
     const run = await runLeniently({
-      ...{ header, script: this.#script, edit, own, hashes: around.hashes, around, endMs: goal.at.atMs },
+      ...{ header, script: this.#script, edit, own, hashes: around.hashes, around },
+      endMs: goal.at.atMs + (edit.firesCleared ? LATER_MS : 0),
       otherwise: defaultAnswers,
       line: (line, at) => (meeting === null ? void lines.push(line) : meeting.see(line, at)),
       ended: (node) => (meeting === null ? isThere(node) : meeting.met),

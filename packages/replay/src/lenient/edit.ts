@@ -13,9 +13,18 @@ export class Edit {
   readonly #pods: readonly string[];
   readonly #inputs: ReadonlySet<number>;
   readonly #only: ReadonlySet<number> | null;
+  /** With `only`: timers fire that were cleared, where what cleared them is left out. */
+  readonly firesCleared: boolean;
 
   /** @param o `pods`: UIDs of those that are left out. `inputs`: numbers of events that are. `only`: of all inputs that come. */
-  constructor(o: { pods?: readonly string[]; inputs?: ReadonlySet<number>; only?: ReadonlySet<number>; names?: Renaming | null }) {
+  constructor(o: {
+    pods?: readonly string[];
+    inputs?: ReadonlySet<number>;
+    only?: ReadonlySet<number>;
+    names?: Renaming | null;
+    firesCleared?: boolean;
+  }) {
+    this.firesCleared = o.firesCleared ?? false;
     this.#pods = o.pods ?? [];
     this.#inputs = o.inputs ?? new Set();
     this.#only = o.only ?? null;

@@ -119,7 +119,8 @@ export class LenientTime {
     const longerMs = !this.#inOrder || timer === undefined || timer.fired !== null ? 0 : (timer.clearedMs ?? this.#script.endMs) + 1;
     // As in Node no timer fires in the millisecond in which it is set: one that is early by a part of it is set again and again.
     const due = { atMs: Math.max(longerMs, this.nowMs + Math.max(1, Math.floor(ms))), order: FREE };
-    return this.#edit.isPart ? this.#due.make(due.atMs, FREE, fn) : this.#push(due, fn);
+    const fires = !this.#edit.isPart || (this.#edit.firesCleared && timer?.fired === null);
+    return fires ? this.#push(due, fn) : this.#due.make(due.atMs, FREE, fn);
   }
 
   /** One that was set after the same input; else one of as many milliseconds that was set at about the same time. */
@@ -128,10 +129,16 @@ export class LenientTime {
     const found =
       after.find((timer) => timer.ms === ms) ??
       after.find((timer) => Math.abs(timer.ms - ms) <= APART_MS_MAX) ??
-      this.#timers.get(ms)?.find((timer) => Math.abs(timer.atMs - this.nowMs) <= SAME_TIMER_MS);
+      this.#timers.get(ms)?.find((timer) => Math.abs(timer.atMs - this.nowMs) <= SAME_TIMER_MS) ??
+      (this.#edit.firesCleared ? this.#clearedOf(this.nowMs + ms) : undefined);
     if (found === undefined) return undefined;
     for (const list of [this.#timersAfter.get(found.order), this.#timers.get(found.ms)]) list?.splice(list.indexOf(found), 1);
     return found;
+  }
+
+  /** One that would have ended then: its actor began a little earlier, or later. */
+  #clearedOf(endMs: number): Fired | undefined {
+    return this.#script.timers.find((timer) => timer.fired === null && Math.abs(timer.atMs + timer.ms - endMs) <= APART_MS_MAX);
   }
 
   /** Where a round of a loop is left out, its timer is that of the next round which is not. */

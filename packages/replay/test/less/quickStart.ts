@@ -27,18 +27,20 @@ export function quickStart(
   });
 }
 
-/** The lines of a node's recording: it is told to stop once `live` is over. */
+/** The lines of the recording of a node's last daemon: it is told to stop once `live` is over. */
 export async function recordedNode(o: VirtualNodeOptions, live: (h: VirtualNode) => Promise<void>): Promise<string[]> {
-  const lines: string[] = [];
+  let lines: string[] = [];
   let recording: InputRecording | undefined;
   await using h = await virtualNode({
     hollow: { latencyMs: () => 20 },
     ...o,
     between(config, ports) {
+      const own: string[] = [];
+      lines = own;
       recording = new InputRecording(ports, {
         ...{ config, options: {}, versions: { actorlet: 'test', node: process.version } },
         afterMicrotasks: (fn) => queueMicrotask(() => process.nextTick(fn)),
-        write: (line) => lines.push(line) > 0,
+        write: (line) => own.push(line) > 0,
         ended() {},
       });
       const made = recording;
