@@ -18,10 +18,6 @@ let pod: Pod;
 /** In the container's log and nowhere else: whoever reads it was given data. */
 const SECRET = 'the-words-of-the-container';
 
-interface Answer {
-  status: number;
-  body: string;
-}
 type Who = { cert?: KeyPair; bearer?: string };
 
 onCluster(
@@ -35,7 +31,11 @@ onCluster(
 );
 
 /** One request on a connection of its own, the path as it is. A failed handshake is status 0 with its code. */
-function ask(path: string, who: Who = {}, o: { method?: string; headers?: Record<string, string>; body?: string } = {}): Promise<Answer> {
+function ask(
+  path: string,
+  who: Who = {},
+  o: { method?: string; headers?: Record<string, string>; body?: string } = {},
+): Promise<{ status: number; body: string }> {
   return new Promise((resolve) => {
     const headers = { ...(who.bearer === undefined ? {} : { authorization: `Bearer ${who.bearer}` }), ...o.headers };
     const pair = who.cert === undefined ? {} : { cert: readFileSync(who.cert.certFile), key: readFileSync(who.cert.keyFile) };

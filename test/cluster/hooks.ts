@@ -17,13 +17,11 @@ export function onCluster(given: (cluster: Cluster) => unknown, o: ClusterOption
   afterAll(() => cluster?.stop());
 }
 
-interface Beside {
-  cluster: Cluster;
-  reference: ReferenceKubelet;
-}
-
 /** A cluster whose node the reference kubelet can take. Neither agent is started. Returns why the tests cannot run here. */
-export function besideReference(given: (made: Beside) => unknown, unless?: () => string | undefined): string | undefined {
+export function besideReference(
+  given: (made: { cluster: Cluster; reference: ReferenceKubelet }) => unknown,
+  unless?: () => string | undefined,
+): string | undefined {
   const whyNot = whyNoReferenceKubelet() ?? unless?.();
   if (whyNot !== undefined) {
     console.warn(`not run: ${whyNot}`);

@@ -23,13 +23,8 @@ const machine = setup({
 });
 const disposeThrows = (): AnyActorLogic => fromCallback(() => fail);
 
-interface Scenario {
-  logic(): AnyActorLogic;
-  clean: boolean;
-  go(r: Rig): void;
-}
 const say = (type: Say['type']) => (r: Rig) => void r.tree.registry.send(address<Say>('node/x'), { type });
-const SCENARIOS: Record<string, Scenario> = {
+const SCENARIOS: Record<string, { logic(): AnyActorLogic; clean: boolean; go(r: Rig): void }> = {
   'ends normally': { logic: () => machine, clean: true, go: say('end') },
   'throws in an action': { logic: () => machine, clean: false, go: say('crash') },
   'throws in an entry action': { logic: () => machine, clean: false, go: say('say') },

@@ -20,14 +20,8 @@ const LIBC = join(import.meta.dirname, '../../../src/boot/process/libc.ts');
 const WATCHDOG = join(import.meta.dirname, '../../../src/boot/process/watchdog/watchdog.ts');
 const HEARTBEAT = join(import.meta.dirname, '../../../src/actors/supervision/watchdog.ts');
 
-interface Child extends AsyncDisposable {
-  process: ChildProcess;
-  output(): string;
-  code: Promise<number | null>;
-}
-
 /** A node process that runs one module text; killed when the scope ends. */
-function child(program: string, ...flags: string[]): Child {
+function child(program: string, ...flags: string[]): AsyncDisposable & { process: ChildProcess; output(): string; code: Promise<number | null> } {
   const p = spawn(process.execPath, [...flags, '--input-type=module-typescript', '-e', program], {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...COMPILED_ONCE },

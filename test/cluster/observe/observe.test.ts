@@ -49,14 +49,11 @@ afterAll(async () => {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 });
 
-interface AuditEntry {
-  verb: string;
-  userAgent: string;
-  requestURI: string;
-}
 function writesOfObserver(): string[] {
   const lines = readFileSync(join(folder, 'audit.log'), 'utf8').split('\n').slice(0, -1);
-  const entries = lines.map((line) => JSON.parse(line) as AuditEntry).filter((e) => e.userAgent.includes('actorlet'));
+  const entries = lines
+    .map((line) => JSON.parse(line) as { verb: string; userAgent: string; requestURI: string })
+    .filter((e) => e.userAgent.includes('actorlet'));
   expect(entries.length).toBeGreaterThan(0);
   return entries.filter((e) => !['get', 'list', 'watch'].includes(e.verb)).map((e) => `${e.verb} ${e.requestURI}`);
 }

@@ -19,12 +19,7 @@ beforeAll(async () => {
   await daemon.phase('web', 'Running', WAIT_MS);
 });
 
-interface Outcome {
-  code: number;
-  out: string;
-  err: string;
-}
-function exec(args: string[], input?: string | Buffer): Promise<Outcome> {
+function exec(args: string[], input?: string | Buffer): Promise<{ code: number; out: string; err: string }> {
   return new Promise((resolve) => {
     const o = { maxBuffer: 1 << 26, encoding: 'utf8' } as const;
     const child = execFile(CTL, ['exec', '--socket', socket(), ...args], o, (error, out, err) =>

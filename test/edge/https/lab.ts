@@ -35,11 +35,7 @@ const RECORDED: RecorderEntry = {
 const HOUR_MS = 3_600_000;
 const NET_WAIT_MS = 20_000;
 
-interface Keys {
-  privateKey: KeyObject;
-  publicKey: KeyObject;
-}
-const rsa = (): Keys => generateKeyPairSync('rsa', { modulusLength: 2048 });
+const rsa = (): { privateKey: KeyObject; publicKey: KeyObject } => generateKeyPairSync('rsa', { modulusLength: 2048 });
 /** One key serves every leaf: what is tested is who signed what. */
 const LEAF = rsa();
 

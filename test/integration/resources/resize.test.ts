@@ -79,14 +79,8 @@ describe('the runtime, told what the sandbox may have in all,', () => {
 
   it('hears nothing where all that the sandbox may have stays what it was', async ({ h }) => {
     const given = burstable('100m', '64Mi');
-    await up(h, 'web', given, {
-      spec: {
-        containers: [
-          { name: 'main', image: 'busybox:1', resources: given },
-          { name: 'other', image: 'busybox:1' },
-        ],
-      },
-    });
+    const of = (name: string, resources?: object) => ({ name, image: 'busybox:1', resources });
+    await up(h, 'web', given, { spec: { containers: [of('main', given), of('other')] } });
     const more = { ...given, limits: { ...given.limits, memory: '2Gi' } };
     resize(h, 'web', more);
     await h.until('it says so', () => says(h, 'web', more));
@@ -159,29 +153,34 @@ describe('a change that fits', () => {
     expect([events(h, 'ResizeStarted').length, events(h, 'ResizeCompleted').length]).toEqual([1, 1]);
   });
 
-  it('restarts the container, and it alone, where its policy for that resource says so', async ({ h }) => {
-    const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
-    const second = { name: 'second', image: 'busybox:1', resources: burstable('50m', '32Mi') };
-    create(h, 'web', {
-      spec: { containers: [{ name: 'main', image: 'busybox:1', resources: burstable('100m', '64Mi'), resizePolicy }, second] },
-    });
-    await h.until('Ready', () => isReady(h, 'web'));
-    await h.advance(2_000);
-    const other = running(h, 'web').find((c) => c.name === 'second')?.id;
-    // Cpu has the default policy.
-    resize(h, 'web', burstable('150m', '64Mi'));
-    await h.until('cpu is told', () => says(h, 'web', burstable('150m', '64Mi')));
-    expect(shown(h, 'web')?.restartCount).toBe(0);
-    const wanted = { ...burstable('150m', '64Mi'), limits: { cpu: '3', memory: '768Mi' } };
-    resize(h, 'web', wanted);
-    await h.until('it started anew', () => says(h, 'web', wanted) && shown(h, 'web')?.restartCount === 1);
-    expect(events(h, 'Killing')).toContain('Container main resize requires restart');
-    expect(running(h, 'web').find((c) => c.name === 'main')?.resources).toMatchObject({ memoryLimitInBytes: 768 * MI, cpuShares: 153 });
-    expect(running(h, 'web').find((c) => c.name === 'second')?.id).toBe(other);
-    expect(updates(h)).toHaveLength(1);
-    expect(told(h).map(({ resources }) => resources?.memoryLimitInBytes)).toEqual([1024 * MI, 1280 * MI]);
-    expect(h.violations).toEqual([]);
-  });
+  it.each(['restarts', 'of another daemon restarts'])(
+    '%s the container, and it alone, where its policy for that resource says so',
+    async (which) => {
+      await using h = await ofCluster();
+      const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
+      const second = { name: 'second', image: 'busybox:1', resources: burstable('50m', '32Mi') };
+      create(h, 'web', {
+        spec: { containers: [{ name: 'main', image: 'busybox:1', resources: burstable('100m', '64Mi'), resizePolicy }, second] },
+      });
+      await h.until('Ready', () => isReady(h, 'web'));
+      await h.advance(2_000);
+      const other = running(h, 'web').find((c) => c.name === 'second')?.id;
+      // Cpu has the default policy.
+      resize(h, 'web', burstable('150m', '64Mi'));
+      await h.until('cpu is told', () => says(h, 'web', burstable('150m', '64Mi')));
+      expect(shown(h, 'web')?.restartCount).toBe(0);
+      if (which !== '') await h.restart();
+      const wanted = { ...burstable('150m', '64Mi'), limits: { cpu: '3', memory: '768Mi' } };
+      resize(h, 'web', wanted);
+      await h.until('it started anew', () => says(h, 'web', wanted) && shown(h, 'web')?.restartCount === 1);
+      expect(events(h, 'Killing')).toContain('Container main resize requires restart');
+      expect(running(h, 'web').find((c) => c.name === 'main')?.resources).toMatchObject({ memoryLimitInBytes: 768 * MI, cpuShares: 153 });
+      expect(running(h, 'web').find((c) => c.name === 'second')?.id).toBe(other);
+      expect(updates(h)).toHaveLength(1);
+      expect(told(h).map(({ resources }) => resources?.memoryLimitInBytes)).toEqual([1024 * MI, 1280 * MI]);
+      expect(h.violations).toEqual([]);
+    },
+  );
 
   it('shrinks before it grows, each resource for itself', async ({ h }) => {
     const one = (name: string, memory: string, cpu: string) => ({

@@ -13,10 +13,7 @@ import {
 } from '../../../src/machines/xstate/provide.ts';
 import { type Ready, setupWith } from '../../../src/machines/xstate/setup.ts';
 
-interface Time {
-  readonly ms: number;
-}
-const { setup, facts } = setupWith<Time>();
+const { setup, facts } = setupWith<{ readonly ms: number }>();
 
 const effects = setup({
   types: {

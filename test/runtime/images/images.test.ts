@@ -20,12 +20,11 @@ const image = (id: string): Image => ({
   pinned: false,
 });
 
-interface EnsureOptions {
-  policy?: ImageEvent['policy'];
-  signal?: AbortSignal;
-  annotations?: StringMap;
-}
-function ensure(uid: string, image: string, { policy = 'IfNotPresent', signal, annotations }: EnsureOptions = {}) {
+function ensure(
+  uid: string,
+  image: string,
+  { policy = 'IfNotPresent', signal, annotations }: { policy?: ImageEvent['policy']; signal?: AbortSignal; annotations?: StringMap } = {},
+) {
   return askImage(w, { uid, image, policy, ...(annotations === undefined ? {} : { annotations }) }, signal);
 }
 async function settled<T>(promise: Promise<T>): Promise<T> {

@@ -4,6 +4,7 @@ import type { Container } from '../../../machines/kube/podTable.ts';
 import type { Pod } from '../../../machines/kube/types.ts';
 import { pathName } from '../../../machines/pod/pathName.ts';
 import { podDescription } from '../../../machines/pod/podDescription.ts';
+import { beforeRestart } from '../../../machines/pod/resources/actuation.ts';
 import { podFolder, podLogDir } from '../../../machines/pod/runtime/logNames.ts';
 import type { PodRuntimeStatus } from '../../../machines/pod/runtime/seen.ts';
 import { podDir } from '../../../machines/pod/volumes/volumePaths.ts';
@@ -126,8 +127,9 @@ export class Effects implements WorkerIo {
 
   /** With a container that starts anew the sandbox may have changed. A refusal holds up no start, as in the kubelet. */
   async createContainer(input: CreateRequest, signal: AbortSignal): Promise<Created> {
-    const { pod, sandboxId } = input.job;
-    const refusal = await this.#sandboxResources.tell({ pod, before: pod, sandboxId }, (call) => this.acts.one(pod, call, signal));
+    const { pod, sandboxId, container, newest } = input.job;
+    const before = beforeRestart(pod, container, newest);
+    const refusal = await this.#sandboxResources.tell({ pod, before, sandboxId }, (call) => this.acts.one(pod, call, signal));
     if (refusal !== null) this.acts.ctx.log.warn({ err: refusal, uid: pod.metadata.uid }, 'the runtime does not resize the sandbox');
     return createContainer(this.acts, { ...input, images: this.#images }, signal);
   }

@@ -149,7 +149,7 @@ function wholeSteps(pod: Pod, was: Amounts | null): Planned[] {
 }
 
 /** The pod with what it has until these steps are taken. */
-export function beforeSteps(pod: Pod, steps: readonly ResizeStep[]): Pod {
+export function beforeSteps(pod: Pod, steps: readonly Pick<ResizeStep, 'name' | 'resource' | 'was'>[]): Pod {
   const before = <C extends Pick<Container, 'resources'>>(of: C, name: string): C => {
     let amounts = amountsOf(of);
     for (const step of steps) if (step.name === name) amounts = taking(amounts, step.was, step.resource);
@@ -158,6 +158,16 @@ export function beforeSteps(pod: Pod, steps: readonly ResizeStep[]): Pod {
   const { initContainers = [], containers } = pod.spec;
   const all = { initContainers: initContainers.map((c) => before(c, c.name)), containers: containers.map((c) => before(c, c.name)) };
   return { ...pod, spec: { ...before(pod.spec, WHOLE_POD), ...all } };
+}
+
+/** The pod with what a container has, or had, of which another takes the place. */
+export function beforeRestart(pod: Pod, { name }: Container, from: RuntimeContainer | null): Pod {
+  const given = from === null ? null : givenAmounts(from, new Map());
+  if (from === null || given === null) return pod;
+  return beforeSteps(
+    pod,
+    RESIZABLE.map((resource) => ({ name, resource, was: asReported(given, from) })),
+  );
 }
 
 /** With what a step has set. `from` undefined: of the pod as a whole. */

@@ -12,11 +12,6 @@ import { deciding, goldenTable } from '../table.ts';
 const CRITICAL = 2_000_000_000;
 const ALLOCATABLE = { cpu: '4', memory: '4Gi' };
 
-interface Row {
-  pod: Pod;
-  others: Pod[];
-  podsMax?: number;
-}
 type Amounts = Record<string, string>;
 
 function named(name: string, requests: Amounts, more: { limits?: Amounts; priority?: number; source?: 'api' | 'file' } = {}): Pod {
@@ -31,7 +26,7 @@ const guaranteed = (name: string, requests: Amounts): Pod => named(name, request
 /** Asks for storage only, which makes it no better than one that asks for nothing. */
 const bestEffort = (name: string): Pod => named(name, {});
 
-const ROWS: Record<string, Row> = {
+const ROWS: Record<string, { pod: Pod; others: Pod[]; podsMax?: number }> = {
   'one is enough: the nearest to what is short': {
     pod: critical({ cpu: '1' }),
     others: [burstable('a', { cpu: '2' }), burstable('b', { cpu: '1' }), burstable('c', { cpu: '1' })],
