@@ -21,7 +21,10 @@ const WATCHDOG = join(import.meta.dirname, '../../../src/boot/process/watchdog/w
 const HEARTBEAT = join(import.meta.dirname, '../../../src/actors/supervision/watchdog.ts');
 
 /** A node process that runs one module text; killed when the scope ends. */
-function child(program: string, ...flags: string[]): AsyncDisposable & { process: ChildProcess; output(): string; code: Promise<number | null> } {
+function child(
+  program: string,
+  ...flags: string[]
+): AsyncDisposable & { process: ChildProcess; output(): string; code: Promise<number | null> } {
   const p = spawn(process.execPath, [...flags, '--input-type=module-typescript', '-e', program], {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...COMPILED_ONCE },
