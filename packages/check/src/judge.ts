@@ -8,18 +8,21 @@ import { abilityOf, ownPlacement } from '@actorlet/kubelet/actors/pods/manager/f
 import { createClock } from '@actorlet/kubelet/boot/dependencies/clock.ts';
 import { createHostFs } from '@actorlet/kubelet/boot/dependencies/fs.ts';
 import { createHost } from '@actorlet/kubelet/boot/dependencies/machine/host.ts';
+import { allocationOrder, deviceRequests } from '@actorlet/kubelet/machines/allocation/devices/allocate.ts';
+import { CHECKPOINT_FILE, decodeCheckpoint } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
 import type { NodeConfig } from '@actorlet/kubelet/machines/config/config.ts';
 import type { Container } from '@actorlet/kubelet/machines/kube/podTable.ts';
 import type { Pod } from '@actorlet/kubelet/machines/kube/types.ts';
 import type { Volume } from '@actorlet/kubelet/machines/kube/volumeTable.ts';
 import type { NodeFacts } from '@actorlet/kubelet/machines/nodeFacts.ts';
 import { containerMounts, type MountedVolume } from '@actorlet/kubelet/machines/pod/volumes/containerMounts.ts';
-import { admit } from '@actorlet/kubelet/machines/pods/admission/admission.ts';
+import { admit, type Refusal, unsupported } from '@actorlet/kubelet/machines/pods/admission/admission.ts';
 import { generateContainerConfig } from '@actorlet/kubelet/machines/pods/workers/config/containerConfig.ts';
 import { generateSandboxConfig } from '@actorlet/kubelet/machines/pods/workers/config/sandboxConfig.ts';
 import { partOf } from '@actorlet/kubelet/machines/shape/lenient.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
 import type { ContainerConfig, PodSandboxConfig } from '@actorlet/kubelet/machines/wire/cri.ts';
+import { readRegular } from '@actorlet/process/src/regularFile.ts';
 
 /** Why a pod would not run, as what it would be: `is refused: ...`. Null: it would. Earlier pods hold their room. */
 export type Judge = (pod: Pod) => string | null;
@@ -29,6 +32,7 @@ export interface PodsOfRuntime {
   /** It gives containers exactly the groups that a pod lists, where that is asked for. Null: it did not answer. */
   strictGroups: boolean | null;
 }
+const CHECKPOINT_BYTES_MAX = 16 * 1024 * 1024;
 export const UNKNOWN_RUNTIME: PodsOfRuntime = { strictGroups: null };
 
 export async function judgeOf(config: NodeConfig, { strictGroups }: PodsOfRuntime): Promise<Judge> {
@@ -56,6 +60,7 @@ export async function judgeOf(config: NodeConfig, { strictGroups }: PodsOfRuntim
   const { allocatable } = facts;
   const podsMax = Number(allocatable.pods ?? c.maxPods);
   const asked = await runtimeCheck(c.containerRuntimeEndpoint);
+  const lacksDevices = await devicesOf(config);
   const others: Pod[] = [];
   const seen: Pod['metadata'][] = [];
   return (pod) => {
@@ -63,12 +68,26 @@ export async function judgeOf(config: NodeConfig, { strictGroups }: PodsOfRuntim
     const twin = seen.find(({ uid, name, namespace }) => uid === own.uid || (name === own.name && namespace === own.namespace));
     if (twin !== undefined) return `is ignored: pod ${twin.namespace}/${twin.name} has its ${twin.uid === own.uid ? 'UID' : 'name'}`;
     seen.push(own);
-    const refusal = admit({ pod, others, podsMax, allocatable, node, ability });
+    const refusal = admit({ pod, others, podsMax, allocatable, node, ability }) ?? lacksDevices(pod);
     if (refusal !== null) return `is refused: ${refusal.message}`;
     others.push(pod);
     const why = asked === null ? null : askedOfRuntime(pod, { facts, asked });
     return why === null ? null : `does not run: ${why}`;
   };
+}
+
+/** What the device manager refuses. Plugins that registered before may come again, and a cluster's node object may count others. */
+async function devicesOf({ flags }: NodeConfig): Promise<(pod: Pod) => Refusal | null> {
+  const was = await readRegular(`${flags.rootDir}/device-plugins/${CHECKPOINT_FILE}`, { bytesMax: CHECKPOINT_BYTES_MAX }).catch(() => null);
+  let known: readonly string[] = [];
+  try {
+    known = was === null ? [] : decodeCheckpoint(was.toString()).resources;
+  } catch {
+    // It is set aside at the start.
+  }
+  const lacks = (pod: Pod): boolean =>
+    allocationOrder(pod).some(({ container }) => deviceRequests(container).some(({ resource }) => !known.includes(resource)));
+  return (pod) => (flags.kubeconfig === '' && lacks(pod) ? unsupported(pod, { podGroups: true, extendedResources: false }) : null);
 }
 
 /** What an embedded runtime refuses: the very functions it asks itself. @throws with the field that it cannot honour */

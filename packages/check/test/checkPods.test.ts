@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { CHECKPOINT_FILE, encodeCheckpoint } from '@actorlet/kubelet/machines/allocation/devices/checkpoint.ts';
 import type { KubeletConfiguration } from '@actorlet/kubelet/machines/config/config.ts';
 import { defaultNodeConfig } from '@actorlet/kubelet/machines/config/defaults.ts';
 import { expect, it } from 'vitest';
@@ -82,6 +83,24 @@ it('names fields that the node does not know or leaves alone, at any depth', asy
   expect(of(findings, '/b.yaml').join()).toMatch(/^warning: .*spec\.volumes\[0\]\.medium \(unknown field\)/);
   expect(of(findings, '/c.yaml').join()).toMatch(/lables \(unknown field\) \(did you mean labels\?\)/);
   expect(of(findings, '/c.yaml').join()).toMatch(/spce \(unknown field\)/);
+});
+
+it('says of a pod that asks for devices what the device manager says of it', async () => {
+  using dir = tempDir();
+  for (const name of ['gpu', 'fpga'])
+    dir.write(`m/${name}.yaml`, pod(name).replace('image: busybox', `image: busybox, resources: {limits: {x.example/${name}: 1}}`));
+  const resources = new Map([['x.example/gpu', { healthy: new Set(['0']) }]]);
+  mkdirSync(join(dir.path, 'device-plugins'));
+  dir.write(`device-plugins/${CHECKPOINT_FILE}`, encodeCheckpoint({ allocations: [], resources } as never));
+  const config = { staticPodPath: `${dir.path}/m`, containerRuntimeEndpoint: 'embedded://hollow' };
+  const said = async (flags: object) => {
+    const findings = await checkPods(defaultNodeConfig({ flags: { hostnameOverride: 'n1', rootDir: dir.path, ...flags }, config }));
+    return ['gpu', 'fpga'].map((name) => of(findings, `/${name}.yaml`).join());
+  };
+  const [runs, refused] = ['note: pod default/gpu-n1 runs', expect.stringMatching(/is refused: .*fpga \(this node has no such resource\)/)];
+  expect(await said({})).toEqual([runs, refused]);
+  // Its node object may count them.
+  expect(await said({ kubeconfig: '/x' })).toEqual([runs, 'note: pod default/fpga-n1 runs']);
 });
 
 it('says of a pod what the admission of the node says of it', async () => {
