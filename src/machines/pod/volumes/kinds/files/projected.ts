@@ -54,6 +54,8 @@ export const projected: { inline: InlineKind<Files> } = {
 function decode(content: Record<string, unknown>): Built<Files> {
   const sources: ProjectionSource[] = [];
   for (const [index, value] of listOf(content.sources).entries()) {
+    // An API server that does not know the source has left nothing of it: as in the kubelet it is none.
+    if (isRecord(value) && Object.keys(value).length === 0) continue;
     const source = projection(value, index);
     if (typeof source === 'string') return refused(`projected source "${source}" is not there yet`);
     sources.push(source);
