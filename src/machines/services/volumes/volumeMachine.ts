@@ -12,9 +12,12 @@ import { messageOf } from '../../text/errors.ts';
 import { projecting } from '../../xstate/projection.ts';
 import { unprovided, unprovidedAction } from '../../xstate/provide.ts';
 import { setupWith } from '../../xstate/setup.ts';
+import { isClaimProblem } from './claims.ts';
 
 /** Back-off of failed volume operations (resources and volumes 8.1). */
 const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
+/** The kubelet asks for a claim that is not there, or not bound, at each sync of its pod: 12 times in 150 s. */
+const CLAIM_WAIT_MS_MAX = 13_000;
 
 export interface GrowJob {
   volume: PodVolume;
@@ -182,7 +185,10 @@ export const volumeMachine = setup({
       error: messageOf(params.error),
       attempts: context.attempts + 1,
       waitMs:
-        Math.min(VOLUME_BACKOFF.minMs * VOLUME_BACKOFF.factor ** Math.min(context.attempts, 16), VOLUME_BACKOFF.maxMs) *
+        Math.min(
+          VOLUME_BACKOFF.minMs * VOLUME_BACKOFF.factor ** Math.min(context.attempts, 16),
+          isClaimProblem(messageOf(params.error)) ? CLAIM_WAIT_MS_MAX : VOLUME_BACKOFF.maxMs,
+        ) *
         (1 + 0.1 * facts().random),
     })),
     noteLook: assign((_, { outcome }: { outcome: GrowthOutcome }) => ({
