@@ -66,7 +66,8 @@ function readValues(
 }
 
 function positionalError(arg: string): string {
-  const hint = /^(true|false)$/i.test(arg) ? ' (a boolean takes its value with "=": --flag=false)' : '';
+  const meant = FLAGS.some(({ name }) => name === arg) ? ` (did you mean --${arg}?)` : '';
+  const hint = /^(true|false)$/i.test(arg) ? ' (a boolean takes its value with "=": --flag=false)' : meant;
   return `unknown command ${JSON.stringify(arg)}: positional arguments are not accepted${hint}`;
 }
 

@@ -112,6 +112,7 @@ describe('what is refused', () => {
       'unknown command "false": positional arguments are not accepted (a boolean takes its value with "=": --flag=false)',
     ],
     [['run'], 'unknown command "run": positional arguments are not accepted'],
+    [['version'], 'unknown command "version": positional arguments are not accepted (did you mean --version?)'],
     [['--', '--max-pods=1'], 'unknown command "--max-pods=1": positional arguments are not accepted'],
     [['---x'], '---x is not the way a flag is written'],
     [['--sync-frequency=10'], '--sync-frequency: "10" is not a duration (such as 300ms, 20s, 1m30s)'],

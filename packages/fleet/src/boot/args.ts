@@ -3,6 +3,7 @@
 import { fstatSync } from 'node:fs';
 import { FLEET_SOCKET } from '@actorlet/admin/src/socketPath.ts';
 import { messageOf } from '@actorlet/kubelet/machines/text/errors.ts';
+import { didYouMean } from '@actorlet/kubelet/machines/text/nearest.ts';
 import yargs from 'yargs';
 import { wrongPlain } from '../file.ts';
 import { PROGRAMS, type ProgramName } from '../plane/messages.ts';
@@ -149,8 +150,11 @@ function parserOf(argv: readonly string[]) {
     .strictOptions()
     .version(false)
     .exitProcess(false)
-    .fail((message, error) => {
-      throw new UsageError(message ?? messageOf(error));
+    .fail((message, error, y) => {
+      const unknown = /^Unknown arguments?: ([^,\s]+)/.exec(message ?? '')?.[1];
+      // What yargs gives here is its usage, whatever its types say.
+      const known = Object.keys((y as unknown as { getDescriptions(): object }).getDescriptions());
+      throw new UsageError(`${message ?? messageOf(error)}${unknown === undefined ? '' : didYouMean(unknown, known, '--')}`);
     });
 }
 

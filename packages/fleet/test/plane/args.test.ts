@@ -33,6 +33,7 @@ describe('options of a control plane', () => {
     [['--nodes=1', '--api=local', '--bootstrap-kubeconfig=/b'], '--bootstrap-kubeconfig: it is of a cluster'],
     [['--nodes=1', '--api=local', '--ready-fd=0'], '--ready-fd 0: this process was given no such descriptor'],
     [['--nodes=1', '--api=local', '--ready-fd=999'], '--ready-fd 999: this process was given no such descriptor'],
+    [['--nodse=1', '--api=local'], 'Unknown argument: nodse (did you mean --nodes?)'],
     [['--nodes=1', '--kubeconfig='], 'without a cluster take --api local or --api embedded'],
   ])('of %j are refused', async (argv, why) => {
     await expect(parsed(argv)).rejects.toThrow(why);
