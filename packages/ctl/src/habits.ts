@@ -14,6 +14,7 @@ export function inOwnWords(argv: readonly string[]): string[] {
     const [, option, value] = WITH_VALUE.exec(word) ?? [];
     return option === undefined || value === undefined ? [word] : [`-${option}`, value];
   });
+  if (POD.test(words[0] ?? '')) words[0] = 'pods';
   const at = words.findIndex((word) => OF_A_POD.has(word));
   const [kind = '', name = ''] = words.slice(at + 1);
   if (at >= 0 && POD.test(kind) && /^[^-]/.test(name)) words.splice(at + 1, 2, `pod/${name}`);

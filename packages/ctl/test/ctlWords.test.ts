@@ -87,6 +87,7 @@ it('takes the words of kubectl', async () => {
   expect(inOwnWords(['why', 'pod', 'web', '-oyaml'])).toEqual(['why', 'pod/web', '-o', 'yaml']);
   for (const as of ['pod', '-n', 'node']) expect(inOwnWords(['why', as])).toEqual(['why', as]);
   expect(inOwnWords(['exec', 'po', 'web', '--', 'ls', '-ox'])).toEqual(['exec', 'pod/web', '--', 'ls', '-ox']);
+  expect(inOwnWords(['po', 'web', '-oyaml'])).toEqual(['pods', 'web', '-o', 'yaml']);
   expect(inOwnWords(['help', 'node', 'drain'])).toEqual(['node', 'drain', '--help']);
   expect(await ctl(['help', 'pods'])).toMatchObject({ code: 0, out: expect.stringContaining('actorctl pods [name]') as string });
   // Of what is said twice, the last holds.

@@ -58,7 +58,7 @@ export function addShowCommands<T extends Common>(y: Argv<T>, { run }: Runner): 
 export function addPodCommands<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
   return addKubectlCommands(addDeathCommands(addContainerCommands(y, { run }), { run }), { run })
     .command(
-      ['pods [name]', 'pod', 'po'],
+      'pods [name]',
       'the pods of this node, or one of them',
       (c) =>
         c
