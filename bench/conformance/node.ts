@@ -68,6 +68,8 @@ export class SpecNode {
         'kube-apiserver': [
           ...[...SERVED, ...o.flags],
           ...['--bind-address=0.0.0.0', `--advertise-address=${NODE_IP}`, '--endpoint-reconciler-type=lease'],
+          // Its certificate has this name, and not the address.
+          '--service-account-jwks-uri=https://kubernetes.default.svc/openid/v1/jwks',
         ],
       },
     });
