@@ -43,9 +43,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.zfs", "io.containerd.snapshott
     conf_dir = "${o.dir}/cni"
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "${o.dir}/certs.d"
-  # The handler that Kubernetes' own tests ask for.
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.test-handler]
-    runtime_type = "io.containerd.runc.v2"
+  # The handler that Kubernetes' own tests ask for. With one named, containerd 1.6 has no other.
+${['runc', 'test-handler'].map((name) => `  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.${name}]\n    runtime_type = "io.containerd.runc.v2"`).join('\n')}
 `;
 }
 
