@@ -302,6 +302,9 @@ it('seed 40500864: an end puts nothing in force', () => passes({ seed: 40500864,
 it('seed 40501020: who runs now keeps its logs', () => passes({ seed: 40501020, minutes: 1, pods: 8 }));
 // Found at 6396367f: a watch of a Secret that was silent from its first moment stayed so when all had healed.
 it('seed 40501074: what healed speaks again', () => passes({ seed: 40501074, minutes: 1, pods: 8, nodes: 2 }));
+// Found at aa4537f5, in the judge: what a runtime makes late is seen when it is listed, and is taken away then.
+it('seed 42100285: what was made late and never ran goes after the end that restarts all', () =>
+  passes({ seed: 42100285, minutes: 1, pods: 8 }));
 // Never failed: it has eight restarts by hand, of which six end containers that run.
 it('seed 900000099: what people restart by hand ends and starts again, and nothing else does', async () => {
   const r = await runSim({ seed: 900000099, minutes: 1, pods: 6 });

@@ -115,8 +115,8 @@ export function allRestartTogether(): Checker {
           : undefined;
       }
       const gone = own.find((c) => c.id === id);
-      // What was started after that end is new already.
-      const left = own.find((c) => !askedForAll(c) && c.startedAtMs <= (gone?.finishedAtMs ?? 0));
+      // What was started after that end is new already. What was made late and never ran has nothing of the time before.
+      const left = own.find((c) => !askedForAll(c) && c.startedAtMs > 0 && c.startedAtMs <= (gone?.finishedAtMs ?? 0));
       const newer = own.some((c) => c.name === gone?.name && c.attempt > gone.attempt);
       return gone === undefined || !askedForAll(gone) || newer || left === undefined
         ? undefined
