@@ -3,14 +3,9 @@
  * Pods come and go after each turn. Those that stay must keep their containers, their restart counts, and since when they are Ready.
  *   scripts/node bench/upgrades.ts PROGRAM...     (`bin/actorlet` of earlier states, built)
  */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { createCgroups } from '../src/boot/dependencies/cgroups/cgroups.ts';
-import { buildDaemon, createDaemon, NODE_NAME } from '../test/e2e/daemon.ts';
-import { startContainerd } from '../test/e2e/lab/containerd.ts';
-import { cleanUpOnce } from './lib/cleanUp.ts';
-import { SoakApi } from './soak/api.ts';
-import { comes, goes, makeSteady, type Soaked, start, steadyLives } from './soak/churn.ts';
+import { NODE_NAME } from '../test/e2e/daemon.ts';
+import { comes, goes, makeSteady, start, steadyLives } from './soak/churn.ts';
+import { soakNode } from './soak/node.ts';
 import { left } from './soak/things.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -30,29 +25,9 @@ const EXCLUSIVE = {
 const SAID = /set aside|cannot be read|could not restore|checkpoint|drain this node/;
 
 const programs = process.argv.slice(2);
-await buildDaemon();
-const group = `actorlet-upgrades-${process.pid}`;
-const cgroups = createCgroups();
-await cgroups.create(group);
-const api = await SoakApi.start(1);
-const lab = await startContainerd();
-const kubeconfig = join(lab.dir, 'upgrades.kubeconfig');
-writeFileSync(kubeconfig, api.kubeconfig, { mode: 0o600 });
-const config = {
-  ...{ cgroupsPerQOS: true, enforceNodeAllocatable: ['pods'], cgroupRoot: group, contentType: 'application/json' },
-  ...{ cpuManagerPolicy: 'static', reservedSystemCPUs: '0' },
-};
-const daemon = await createDaemon(lab, config, [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1']);
-const soaked: Soaked = { api, lab, daemon, program: programs[0] };
-let stays: readonly string[] = [];
-const cleanUp = cleanUpOnce(async () => {
-  await daemon.dispose();
-  await api.stop();
-  stays = await lab.stop();
-  await cgroups.kill(group);
-  await cgroups.remove(group);
-  return stays;
-});
+const config = { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' };
+const { soaked, group, cleanUp } = await soakNode({ seed: 1, program: programs[0], config });
+const { api, lab, daemon } = soaked;
 
 let failed = false;
 try {
@@ -85,6 +60,6 @@ try {
   failed = true;
   console.log(error instanceof Error ? error.message : String(error));
 } finally {
-  await cleanUp();
+  const stays = await cleanUp();
   process.exitCode = failed || stays.length > 0 ? 1 : 0;
 }

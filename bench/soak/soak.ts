@@ -8,13 +8,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createCgroups } from '../../src/boot/dependencies/cgroups/cgroups.ts';
-import { buildDaemon, createDaemon } from '../../test/e2e/daemon.ts';
-import { startContainerd } from '../../test/e2e/lab/containerd.ts';
-import { cleanUpOnce } from '../lib/cleanUp.ts';
 import { machine, projectRoot } from '../lib/report.ts';
-import { SoakApi } from './api.ts';
-import { comes, goes, makeSteady, RESTARTS, type Soaked, start, steadyLives, TROUBLES } from './churn.ts';
+import { comes, goes, makeSteady, RESTARTS, start, steadyLives, TROUBLES } from './churn.ts';
+import { soakNode } from './node.ts';
 import { report, type Sample } from './report.ts';
 import { left, ofDaemon, type Things } from './things.ts';
 
@@ -35,7 +31,6 @@ const part = () => (Date.now() - beganMs) / (endMs - beganMs);
 /** Restarts come in the middle and at the end: the two lives that are left are long enough to see a slope. */
 const MIDDLE = 0.47;
 const END = 0.95;
-const group = `actorlet-soak-${process.pid}`;
 
 /** The same rounds for the same seed. */
 function drawing(seed: number): (count: number) => number {
@@ -48,25 +43,8 @@ function drawing(seed: number): (count: number) => number {
 
 const out = values.out;
 mkdirSync(out, { recursive: true });
-await buildDaemon();
-const cgroups = createCgroups();
-await cgroups.create(group);
-const api = await SoakApi.start(Number(values.seed));
-const lab = await startContainerd();
-const kubeconfig = join(lab.dir, 'soak.kubeconfig');
-writeFileSync(kubeconfig, api.kubeconfig, { mode: 0o600 });
-const config = { cgroupsPerQOS: true, enforceNodeAllocatable: ['pods'], cgroupRoot: group, contentType: 'application/json' };
-const daemon = await createDaemon(lab, config, [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1']);
-const soaked: Soaked = { api, lab, daemon, program: values.before };
-let stays: readonly string[] = [];
-const cleanUp = cleanUpOnce(async () => {
-  await daemon.dispose();
-  await api.stop();
-  stays = await lab.stop();
-  await cgroups.kill(group);
-  await cgroups.remove(group);
-  return stays;
-});
+const { soaked, group, cleanUp } = await soakNode({ seed: Number(values.seed), program: values.before });
+const { lab, daemon } = soaked;
 
 const samples: Sample[] = [];
 const marks: { hours: number; what: string }[] = [];
@@ -127,6 +105,6 @@ try {
 } finally {
   const rows = report({ samples, marks, problems, out, title: `soak of ${values.minutes} minutes`, machine: await machine() });
   console.log(rows.join('\n'));
-  await cleanUp();
+  const stays = await cleanUp();
   process.exitCode = problems.length > 0 || stays.length > 0 || rows.some((row) => row.startsWith('RISES')) ? 1 : 0;
 }
