@@ -78,6 +78,7 @@ it('are installed, run as actorlet.service and as the kubelet.service of kubeadm
   const args = await vm.run("tr '\\0' ' ' </proc/$(systemctl show kubelet -p MainPID --value)/cmdline");
   expect(args).toContain('--config=/var/lib/kubelet/config.yaml');
   expect(args).toContain('--node-labels=from=kubeadm');
+  expect(await vm.run('pidof kubelet')).toBe(await vm.run('systemctl show kubelet -p MainPID --value'));
   await vm.run('systemctl stop kubelet');
 
   await vm.run('systemctl start actorlet && dpkg -r actorlet', { timeoutMs: 180_000 });
